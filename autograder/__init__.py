@@ -1,0 +1,91 @@
+"""The prefix cache course: what its notebooks use, each part loaded the first time it is asked for.
+
+``import autograder`` itself imports nothing, so a notebook or a command starts at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autograder import charts, timing
+    from autograder.model import (
+        GPT2_LARGE,
+        GPT2_MEDIUM,
+        GPT2_SMALL,
+        GPT2_XL,
+        GPT2Config,
+        load_model,
+        load_tokenizer,
+        random_model,
+    )
+    from autograder.model.weights import fingerprint as model_fingerprint
+    from autograder.notebooks import load_notebook
+
+    __version__: str
+
+# name here -> (module, name there); no name there means the module itself
+_LAZY = {
+    "GPT2Config": ("autograder.model", "GPT2Config"),
+    "GPT2_SMALL": ("autograder.model", "GPT2_SMALL"),
+    "GPT2_MEDIUM": ("autograder.model", "GPT2_MEDIUM"),
+    "GPT2_LARGE": ("autograder.model", "GPT2_LARGE"),
+    "GPT2_XL": ("autograder.model", "GPT2_XL"),
+    "load_model": ("autograder.model", "load_model"),
+    "load_tokenizer": ("autograder.model", "load_tokenizer"),
+    "random_model": ("autograder.model", "random_model"),
+    "model_fingerprint": ("autograder.model.weights", "fingerprint"),
+    "load_notebook": ("autograder.notebooks", "load_notebook"),
+    "timing": ("autograder.timing", None),
+    "charts": ("autograder.charts", None),
+}
+
+__all__ = [
+    "GPT2_LARGE",
+    "GPT2_MEDIUM",
+    "GPT2_SMALL",
+    "GPT2_XL",
+    "GPT2Config",
+    "charts",
+    "check",
+    "load_model",
+    "load_notebook",
+    "load_tokenizer",
+    "model_fingerprint",
+    "random_model",
+    "timing",
+]
+
+_in_worker = False  # set by autograder.worker: there the checks are run by the parent, never by a cell
+
+
+def check(check_id: str) -> None:
+    """Run one check on the functions defined in this notebook, and show what it found.
+
+    In a grading worker this does nothing: there the score is decided in another process.
+    """
+    if _in_worker:
+        return None
+    from autograder.judge.notebook_check import check as run_here
+
+    return run_here(check_id)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("prefix-cache-course")
+    elif name in _LAZY:
+        module_name, attribute = _LAZY[name]
+        module = importlib.import_module(module_name)
+        value = module if attribute is None else getattr(module, attribute)
+    else:
+        raise AttributeError(f"module 'autograder' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "__version__"})
