@@ -1,0 +1,72 @@
+"""The worker process: `python -I -m autograder.worker [given.py]`, frames on standard input and output."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.abc
+import os
+import sys
+import types
+
+
+class _NoJudge(importlib.abc.MetaPathFinder):
+    """Keeps the judge's modules out of the worker. A courtesy, not a wall: the sandbox hides their files."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("autograder.judge", "autograder.grading", "autograder.tests")):
+            raise ImportError(f"{name} is not available while a notebook is graded")
+        return None
+
+
+def _take_pipe():
+    """The protocol's streams; print() and input() of the student's code then reach neither."""
+    requests = os.fdopen(os.dup(0), "rb", buffering=2**16)
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open for the life of the process
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    return requests, replies
+
+
+def main() -> None:
+    requests, replies = _take_pipe()
+    import autograder
+    from autograder.worker import protocol
+    from autograder.worker.cells import NoShell
+    from autograder.worker.runtime import Runtime, import_given
+
+    autograder._in_worker = True
+    sys.meta_path.insert(0, _NoJudge())
+    os.environ.setdefault("MPLBACKEND", "Agg")
+
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    module.get_ipython = lambda: NoShell(module.__dict__)
+    builtins.display = lambda *args, **kwargs: None
+    sys.breakpointhook = lambda *args, **kwargs: None
+    runtime = Runtime(module.__dict__)
+    sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
+    given_error = None
+    try:
+        import_given(sys.argv[1] if len(sys.argv) > 1 else None)
+    except Exception as error:  # told as the first reply: the notebook's own import will fail as well
+        given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
+    replies.write(protocol.encode({"ready": True, "given_error": given_error}))
+    while True:
+        frame = protocol.read_frame(requests)
+        if frame is None:
+            return
+        reply = runtime.perform(protocol.decode(frame))
+        try:
+            data = protocol.encode(reply)
+        except Exception as error:
+            data = protocol.encode({"error": {"kind": "bad-result", "type": "BadResult", "message": str(error)[:600]}})
+        replies.write(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The grader's side of the worker: starts it, asks with a deadline, ends it with everything it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.worker import protocol
+
+START_SECONDS = 60.0
+CALL_SECONDS = 20.0
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One code cell to run: a label that names it to people, and its source."""
+
+    label: str
+    source: str
+
+
+class WorkerGone(Exception):
+    """The worker ended, or was ended, before it answered. `reason` is one sentence for student and TA."""
+
+    def __init__(self, reason: str, timed_out: bool = False):
+        super().__init__(reason)
+        self.reason = reason
+        self.timed_out = timed_out
+
+
+class Worker:
+    """A running worker process. A context manager; `request` is the only way to talk to it."""
+
+    def __init__(self, given_path: str | Path | None = None, *, call_seconds: float = CALL_SECONDS):
+        self.call_seconds = call_seconds
+        self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
+        command = [sys.executable, "-I", "-m", "autograder.worker"]
+        if given_path is not None:
+            command.append(str(Path(given_path).resolve()))
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder.name,
+            env=self._environment(),
+            start_new_session=os.name == "posix",
+        )
+        self._replies: queue.Queue[Any] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.given_error = self._wait(START_SECONDS, "starting").get("given_error")
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _environment(self) -> dict[str, str]:
+        env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+        env |= dict.fromkeys(_THREADS, "1")  # the arrays are small; threads would only wait for each other
+        return env | {"HOME": self._folder.name, "TMPDIR": self._folder.name, "MPLBACKEND": "Agg"}
+
+    def _read(self) -> None:
+        try:
+            while (frame := protocol.read_frame(self._process.stdout)) is not None:
+                self._replies.put(protocol.decode(frame))
+        except (protocol.ProtocolError, OSError, ValueError) as error:
+            self._replies.put(WorkerGone(f"the worker's reply could not be read: {error}"))
+        self._replies.put(None)
+
+    def _wait(self, seconds: float, doing: str) -> dict[str, Any]:
+        try:
+            reply = self._replies.get(timeout=seconds)
+        except queue.Empty:
+            self.close()
+            raise WorkerGone(f"no answer within {seconds:g} s while {doing}", timed_out=True) from None
+        if reply is None:
+            code = self._end_code()
+            self.close()
+            raise WorkerGone(f"the process ended while {doing} ({code})")
+        if isinstance(reply, WorkerGone) or not isinstance(reply, dict):
+            self.close()
+            raise reply if isinstance(reply, WorkerGone) else WorkerGone("the worker's reply is not a message")
+        return reply
+
+    def _end_code(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(timeout=2)
+            if code < 0:
+                with contextlib.suppress(ValueError):
+                    return f"signal {signal.Signals(-code).name}"
+            return f"exit status {code}"
+        return "its pipe was closed"
+
+    def request(self, message: dict[str, Any], *, doing: str = "answering", seconds: float | None = None) -> Any:
+        """Send one request and wait for its reply; WorkerGone when there is none in time."""
+        if self.closed:
+            raise WorkerGone("the worker has ended")
+        deadline = time.monotonic() + (self.call_seconds if seconds is None else seconds)
+        frame = protocol.encode(message)
+        sender = threading.Thread(target=self._send, args=(frame,), daemon=True)
+        sender.start()  # a worker that does not read must not stop the grader
+        return self._wait(max(0.0, deadline - time.monotonic()), doing)
+
+    def _send(self, frame: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(frame)
+            self._process.stdin.flush()
+
+    def run_cell(self, cell: Cell, seconds: float | None = None) -> dict[str, Any] | None:
+        """Run one cell; None when it went well, else the error's description."""
+        reply = self.request(
+            {"op": "run_cell", "label": cell.label, "source": cell.source}, doing=f"running {cell.label}", seconds=seconds
+        )
+        return reply.get("error")
+
+    @property
+    def closed(self) -> bool:
+        return self._process.stdin.closed
+
+    def close(self) -> None:
+        """End the process and everything in its group; remove its folder."""
+        if self.closed:
+            return
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._folder.cleanup()

@@ -1,0 +1,274 @@
+"""Executes a student's cells and answers requests about what they defined.
+
+The same class serves the worker process and the notebook's own kernel. A request is a dict of plain values and so is the
+reply; the student's objects stay here and are named by handles. See `perform` for the requests.
+"""
+
+from __future__ import annotations
+
+import linecache
+import operator
+import os
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+
+MAX_IDS = 100_000
+MAX_MESSAGE = 600
+
+
+class BadResult(Exception):
+    """The student's function returned something that cannot be what was asked for."""
+
+
+class Runtime:
+    """A student's namespace and the objects that came out of it."""
+
+    def __init__(self, namespace: dict[str, Any]):
+        self.namespace = namespace
+        self._handles: dict[int, Any] = {}
+        self._models: dict[str, Any] = {}
+
+    def perform(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request: {"value": ...} or {"error": {...}}.
+
+        `op` is one of: run_cell, defined, call, method, attribute, length, make_cache, read_cache, release,
+        read_file, write_file, file_exists.
+        """
+        try:
+            return getattr(self, "_op_" + request["op"])(request)
+        except BadResult as error:
+            return {"error": {"kind": "bad-result", "type": "BadResult", "message": str(error)[:MAX_MESSAGE]}}
+        except BaseException as error:
+            return {"error": self._describe(error)}
+
+    # Cells
+
+    def _op_run_cell(self, request):
+        from autograder.worker.cells import compile_cell
+
+        label, source = request["label"], request["source"]
+        filename = f"<{label}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        exec(compile_cell(source, filename, self.namespace), self.namespace)
+        return {"value": None}
+
+    def _op_defined(self, request):
+        return {"value": [name for name in request["names"] if name in self.namespace]}
+
+    # Calls
+
+    def _op_call(self, request):
+        name = request["name"]
+        if name not in self.namespace:
+            return {"error": {"kind": "missing", "type": "NameError", "message": f"{name} is not defined"}}
+        return self._invoke(self.namespace[name], request)
+
+    def _op_method(self, request):
+        return self._invoke(getattr(self._handles[request["handle"]], request["name"]), request)
+
+    def _invoke(self, function, request):
+        args = [self._argument(a) for a in request.get("args", [])]
+        kwargs = {key: self._argument(a) for key, a in request.get("kwargs", {}).items()}
+        before = [_snapshot(a) for a in (*args, *kwargs.values())]
+        result = function(*args, **kwargs)
+        changed = [
+            i for i, (a, b) in enumerate(zip((*args, *kwargs.values()), before, strict=True)) if not _unchanged(a, b)
+        ]
+        return {"value": self._give(result, request["returns"]), "changed": changed}
+
+    def _op_attribute(self, request):
+        value = getattr(self._handles[request["handle"]], request["name"])
+        return {"value": self._give(value, request["returns"])}
+
+    def _op_length(self, request):
+        return {"value": len(self._handles[request["handle"]])}
+
+    # Caches
+
+    def _op_make_cache(self, request):
+        cache = self.namespace["ModelCache"](request["n_layer"])
+        for layer, (keys, values) in zip(cache.layers, request["kv"], strict=True):
+            if keys.shape[1]:
+                layer.append(np.array(keys), np.array(values))
+        return {"value": self._keep(cache)}
+
+    def _op_read_cache(self, request):
+        layers = list(self._handles[request["handle"]].layers)
+        return {"value": [[_array(layer.keys, "keys"), _array(layer.values, "values")] for layer in layers]}
+
+    def _op_release(self, request):
+        for handle in request["handles"]:
+            self._handles.pop(handle, None)
+        return {"value": None}
+
+    # Files in the working directory
+
+    def _op_read_file(self, request):
+        with open(request["path"], "rb") as file:
+            return {"value": file.read()}
+
+    def _op_write_file(self, request):
+        with open(request["path"], "wb") as file:
+            file.write(request["data"])
+        return {"value": None}
+
+    def _op_file_exists(self, request):
+        return {"value": os.path.isfile(request["path"])}
+
+    # Values in and out
+
+    def _argument(self, value):
+        if isinstance(value, dict):
+            if "__handle__" in value:
+                return self._handles[value["__handle__"]]
+            if "__model__" in value:
+                return self._model(value["__model__"], value.get("patches") or {})
+            return {key: self._argument(v) for key, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._argument(v) for v in value]
+        if isinstance(value, np.ndarray):
+            return value.copy()
+        return value
+
+    def _model(self, spec, patches):
+        from autograder.model import GPT2Config, load_model, random_model
+        from autograder.model.weights import replace_tensor
+
+        key = repr(sorted(spec.items()))
+        if key not in self._models:
+            if "name" in spec:
+                self._models[key] = load_model(spec["name"])
+            else:
+                self._models[key] = random_model(GPT2Config(**spec["config"]), spec["seed"])
+        weights = self._models[key]
+        for name, array in patches.items():
+            weights = replace_tensor(weights, name, array)
+        return weights
+
+    def _give(self, value, returns):
+        if returns == "handle":
+            return self._keep(value)
+        if returns == "array":
+            return _array(value, "the result")
+        if returns == "ids":
+            return _ids(value)
+        if returns == "none":
+            return None
+        return _plain(value, depth=0)
+
+    def _keep(self, value):
+        handle = max(self._handles, default=0) + 1
+        self._handles[handle] = value
+        return handle
+
+    # Errors
+
+    def _describe(self, error: BaseException) -> dict[str, Any]:
+        try:
+            message = str(error)
+        except BaseException:
+            message = ""
+        return {
+            "kind": "raised",
+            "type": type(error).__name__,
+            "message": message[:MAX_MESSAGE],
+            "loud": isinstance(error, (ValueError, IndexError)),
+            "stub": isinstance(error, NotImplementedError),
+            "where": self._where(error),
+        }
+
+    def _where(self, error: BaseException) -> dict[str, Any] | None:
+        """The line of the student's code that the error came through last."""
+        if isinstance(error, SyntaxError) and error.lineno:
+            return {"cell": (error.filename or "").strip("<>"), "line": error.lineno, "text": (error.text or "").strip()}
+        place = None
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals is self.namespace:
+                place = (frame.f_code.co_filename, line, frame.f_code.co_name)
+        if place is None:
+            return None
+        filename, line, function = place
+        text = linecache.getline(filename, line).strip()
+        return {"cell": filename.strip("<>"), "line": line, "text": text[:200], "function": function}
+
+
+def _snapshot(value):
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, (list, dict)):
+        return _copy_plain(value)
+    return None
+
+
+def _copy_plain(value):
+    if isinstance(value, list):
+        return [_copy_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _copy_plain(v) for k, v in value.items()}
+    return value
+
+
+def _unchanged(value, before):
+    if isinstance(before, np.ndarray):
+        return value.shape == before.shape and value.tobytes() == before.tobytes()
+    if isinstance(before, (list, dict)):
+        return value == before
+    return True
+
+
+def _array(value, what):
+    try:
+        array = np.array(value, copy=True, subok=False)
+    except Exception as error:
+        raise BadResult(f"{what} is not an array ({type(value).__name__}: {error})") from None
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise BadResult(f"{what} is not an array of numbers but {type(value).__name__} of dtype {array.dtype}")
+    return array
+
+
+def _ids(value):
+    ids = []
+    try:
+        for item in value:
+            ids.append(operator.index(item.item() if isinstance(item, (np.ndarray, np.generic)) else item))
+            if len(ids) > MAX_IDS:
+                raise BadResult(f"the result has more than {MAX_IDS} ids")
+    except TypeError:
+        raise BadResult(f"the result is not a list of token ids but {type(value).__name__}") from None
+    return ids
+
+
+def _plain(value, depth):
+    if depth > 20:
+        raise BadResult("the result is nested too deeply")
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        for kind in (bool, int, float, str, bytes):  # a subclass is reduced to its base
+            if isinstance(value, kind):
+                return kind(value)
+        return None
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return _array(value, "the result")
+    if isinstance(value, (list, tuple)):
+        return [_plain(v, depth + 1) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(v, depth + 1) for v in value), key=repr)
+    if isinstance(value, dict):
+        return {str(k): _plain(v, depth + 1) for k, v in value.items()}
+    raise BadResult(f"the result is of type {type(value).__name__}, which is not a plain value")
+
+
+def import_given(path: str | None) -> None:
+    """Make `from given import ...` find the given.py at path, whatever the working directory is."""
+    if path is None:
+        return
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("given", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["given"] = module
+    spec.loader.exec_module(module)
