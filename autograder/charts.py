@@ -37,8 +37,6 @@ _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
     "axes.titlepad": 12,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -238,7 +236,9 @@ def heatmap(
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
                 color = "white" if norm(value) < 0.55 else "black"
-                axes.text(column, row, plain(value), ha="center", va="center", color=color, fontsize=7.5)
+                axes.text(
+                    column, row, plain(float(f"{value:.2g}")), ha="center", va="center", color=color, fontsize=7.5
+                )
     for axis, ticks in ((axes.xaxis, x_ticks), (axes.yaxis, y_ticks)):
         if ticks is not None:
             step = max(1, len(ticks) // 24)
@@ -301,7 +301,7 @@ def token_strip(
         count = f"{shared_label}, {shared} token{'' if shared == 1 else 's'}"
         axes.annotate("", (0, -0.62), (bracket_end, -0.62), arrowprops={"arrowstyle": "|-|,widthA=.3,widthB=.3"})
         axes.text(0, -0.82, count, va="bottom", fontsize=9)
-    axes.set_xlim(0, widest)
+    axes.set_xlim(-0.3, widest + 0.3)
     axes.set_ylim((len(rows) - 1) * pitch + (0.95 if positions else 0.5), -1.5 if shared else -0.6)
     axes.axis("off")
     _finish(figure, axes, title, note, None, False)
@@ -419,7 +419,7 @@ def _finish(figure: Any, axes: Any, title: str, note: str, model: Any, measured:
     """The title, and the caption: a note of the author's, the model and, for what was measured, the machine."""
     width = figure.get_size_inches()[0]
     if title:
-        axes.set_title("\n".join(textwrap.wrap(title, int(width * 10.5))))
+        axes.set_title("\n".join(textwrap.wrap(title, int(width * 10))), loc="left", fontweight="bold")
     facts = ". ".join(filter(None, (_describe(model), machine() if measured else "")))
     lines = [line for part in (note, facts) if part for line in textwrap.wrap(part, int(width * 15))]
     if lines:

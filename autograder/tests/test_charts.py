@@ -1,0 +1,129 @@
+"""The charts: what they show, and that they show it without color."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.text import Text
+
+from autograder import charts
+from autograder.timing import Measurement, machine
+
+
+def texts(chart):
+    """Every text drawn in a chart."""
+    return [text.get_text() for text in chart.figure.findobj(Text) if text.get_text()]
+
+
+def curve(**options):
+    xs = [1, 2, 4, 8]
+    series = {"one": (xs, [1, 2, 3, 4]), "two": (xs, [2, 4, 6, 8]), "three": (xs, [1, 1, 1, 1])}
+    return charts.line_chart(series, **{"x_label": "length", "y_label": "work", **options})
+
+
+def test_every_line_is_labeled_and_differs_in_dash_and_marker():
+    chart = curve(x_unit="tokens", y_unit="tokens")
+    lines = chart.figure.axes[0].get_lines()
+    assert {"one", "two", "three", "length (tokens)", "work (tokens)"} <= set(texts(chart))
+    assert len({line.get_marker() for line in lines}) == 3
+    assert len({str(line._dash_pattern) for line in lines}) == 3
+
+
+def test_labels_do_not_overlap():
+    xs = [1, 2, 3]
+    chart = charts.line_chart({name: (xs, [1, 2, 3.001]) for name in "abcde"}, x_label="x", y_label="y")
+    chart.figure.draw_without_rendering()
+    boxes = sorted((Text.get_window_extent(t) for t in chart.figure.axes[0].texts), key=lambda box: box.y0)
+    assert len(boxes) == 5
+    assert all(lower.y1 <= upper.y0 + 1 for lower, upper in pairwise(boxes))
+
+
+def test_measurements_are_scaled_and_the_machine_is_named():
+    samples = [Measurement((0.010, 0.012, 0.014)), Measurement((0.020, 0.022, 0.024))]
+    chart = charts.line_chart({"cold": ([1, 2], samples)}, x_label="n", y_label="time")
+    assert "time (ms)" in texts(chart)
+    assert machine() in "\n".join(texts(chart)).replace("\n", " ")
+    assert chart.figure.axes[0].get_lines()[-1].get_ydata().tolist() == [12, 22]
+    assert "1 -> 12, 2 -> 22" in str(chart)
+    assert machine() not in "\n".join(texts(curve()))
+
+
+def test_bytes_are_drawn_in_a_unit_that_fits():
+    chart = charts.bar_chart({"cache": 37_748_736}, label="memory", unit="B")
+    assert "37.7 MB" in texts(chart)
+    assert "memory (MB)" in texts(chart)
+
+
+def test_slopes_marks_references_and_captions_are_written():
+    xs = [1, 2, 4]
+    chart = charts.line_chart({"square": (xs, [1, 4, 16])}, x_label="n", y_label="work", log="xy", slopes=True,
+                              reference={"ideal": (xs, [1, 1, 1])}, marks={"break-even": 2}, note="A note.",
+                              model="the tiny model")  # fmt: skip
+    assert {"square\nslope 2.00", "ideal", "break-even", "A note.\nthe tiny model"} <= set(texts(chart))
+
+
+def test_a_fitted_slope_is_the_exponent():
+    xs = np.array([1, 2, 5, 10])
+    assert charts.fit_slope(xs, 3 * xs**1.5) == pytest.approx(1.5)
+    with pytest.raises(ValueError, match="two points"):
+        charts.fit_slope([1], [1])
+
+
+def test_grouped_bars_differ_by_hatch():
+    chart = charts.bar_chart({"64": {"cold": 2, "reused": 1}, "400": {"cold": 9, "reused": 1}}, label="work")
+    bars = chart.figure.axes[0].patches
+    assert [bar.get_width() for bar in bars] == [2, 1, 9, 1]
+    assert bars[0].get_hatch() == bars[2].get_hatch() != bars[1].get_hatch() == bars[3].get_hatch()
+    assert {"64", "400"} <= set(texts(chart))
+
+
+def test_a_heatmap_writes_small_matrices_and_hatches_what_is_missing():
+    values = np.array([[0.25, np.nan], [0.5, 0.75]])
+    chart = charts.heatmap(values, x_label="key", y_label="query", value_label="weight", x_ticks=[" a", "\n"])
+    assert {"0.25", "0.5", "0.75", "␣a", "↵"} <= set(texts(chart))
+    assert chart.figure.axes[0].patch.get_hatch()
+    big = charts.heatmap(np.ones((40, 40)), x_label="key", y_label="query", value_label="weight")
+    assert "1" not in [t.get_text() for t in big.figure.axes[0].texts]
+
+
+def test_a_token_strip_counts_and_shades_the_shared_prefix():
+    chart = charts.token_strip({"A": ["the", " cat", " sat"], "B": ["the", " cat", "\n"]}, positions=True)
+    assert {"shared prefix, 2 tokens", "␣cat", "↵", "0", "1", "2"} <= set(texts(chart))
+    faces = [patch.get_facecolor() for patch in chart.figure.axes[0].patches[:6]]
+    assert [face == to_rgba("white") for face in faces] == [False, False, True] * 2
+
+
+def test_a_token_strip_shows_positions_of_its_own_and_shortens_a_long_prefix():
+    row = [str(i) for i in range(100, 140)]
+    chart = charts.token_strip({"reset": [*row, "x"]}, shared=40, positions={"reset": [*range(40), 0]})
+    assert "… 32 more …" in texts(chart)
+    assert texts(chart).count("0") == 2
+    assert "120" not in texts(chart)
+
+
+def test_jupyter_gets_a_picture_and_a_text():
+    data, size = curve(title="Work")._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert data["text/plain"].startswith("Work\nlength -> work\none: 1 -> 1, 2 -> 2")
+    assert size["image/png"]["width"] > 400
+
+
+def test_a_chart_can_be_saved(tmp_path):
+    curve().save(tmp_path / "chart.svg")
+    assert "<svg" in (tmp_path / "chart.svg").read_text(encoding="utf-8")
+
+
+def test_a_line_needs_as_many_y_as_x():
+    with pytest.raises(ValueError, match="there are 2 x and 1 y"):
+        charts.line_chart({"a": ([1, 2], [1])}, x_label="x", y_label="y")
+
+
+def test_charts_do_not_load_pyplot():
+    import subprocess
+    import sys
+
+    code = "import sys; from autograder import charts; print('matplotlib' in sys.modules); \
+charts.bar_chart({'a': 1}, label='x').png(); print('matplotlib.pyplot' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "False"]

@@ -1,0 +1,85 @@
+"""What the notebooks may rely on when they measure."""
+
+import time
+
+import pytest
+
+from autograder import timing
+from autograder.timing import Measurement, compare, measure
+
+
+def sleeper(seconds):
+    return lambda: time.sleep(seconds)
+
+
+def test_a_measurement_reports_median_and_quartiles():
+    result = Measurement((5.0, 1.0, 2.0, 3.0, 4.0))
+    assert result.median == 3.0
+    assert result.spread == (2.0, 4.0)
+    assert result.best == 1.0
+    assert str(result) == "3 s (2 to 4, 5 runs)"
+
+
+def test_warmup_calls_are_made_and_not_counted():
+    calls = []
+    result = measure(lambda: calls.append(len(calls)), repeats=4, warmup=3)
+    assert len(calls) == 7
+    assert len(result.samples) == 4
+
+
+def test_setup_gives_each_call_something_fresh_and_its_time_is_not_counted():
+    seen = []
+
+    def setup():
+        time.sleep(0.02)
+        return object()
+
+    result = measure(seen.append, repeats=3, warmup=1, setup=setup)
+    assert len(set(map(id, seen))) == 4
+    assert result.median < 0.01
+
+
+def test_functions_are_measured_in_turn_and_in_changing_order():
+    order = []
+    compare({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=2, warmup=0)
+    assert order == ["a", "b", "b", "a"]
+
+
+def test_a_ratio_compares_medians():
+    result = compare({"slow": sleeper(0.03), "fast": sleeper(0.003)}, repeats=3)
+    assert 4 < result.ratio("slow", "fast") < 12
+
+
+def test_a_control_is_the_same_function_measured_as_another():
+    result = compare({"a": sleeper(0.01), "b": sleeper(0.002)}, repeats=3, control="a")
+    assert list(result) == ["a", "b", "a (control)"]
+    assert result.noise < 0.5
+    assert "measured twice" in str(result)
+    assert timing.machine() in str(result)
+    assert compare({"a": sleeper(0)}, repeats=1).noise is None
+
+
+def test_a_control_that_is_no_function_is_named():
+    with pytest.raises(ValueError, match="'cold' is none of the functions: 'a'"):
+        compare({"a": sleeper(0)}, control="cold")
+    with pytest.raises(ValueError, match="repeats must be 1 or more"):
+        measure(sleeper(0), repeats=0)
+
+
+def test_an_exception_of_the_function_comes_through():
+    with pytest.raises(ZeroDivisionError):
+        measure(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.0123456, "0.0123"), (9.999, "10"), (12345, "12300"), (1.5, "1.5"), (-2, "-2")]
+)
+def test_numbers_have_three_digits_and_no_exponent(value, text):
+    assert timing.plain(value) == text
+
+
+def test_the_machine_line_states_the_threads(monkeypatch):
+    monkeypatch.setattr(timing, "threads", lambda: 1)
+    assert ", 1 thread, NumPy " in timing.machine()
+    monkeypatch.setattr(timing, "threads", lambda: 8)
+    assert ", 8 threads, NumPy " in timing.machine()
