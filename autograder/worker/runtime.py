@@ -1,7 +1,7 @@
 """Executes a student's cells and answers requests about what they defined.
 
-The same class serves the worker process and the notebook's own kernel. A request is a dict of plain values and so is the
-reply; the student's objects stay here and are named by handles. See `perform` for the requests.
+The same class serves the worker process and the notebook's own kernel. A request is a dict of plain values and so is
+the reply; the student's objects stay here and are named by handles. See `perform` for the requests.
 """
 
 from __future__ import annotations
@@ -183,7 +183,11 @@ class Runtime:
     def _where(self, error: BaseException) -> dict[str, Any] | None:
         """The line of the student's code that the error came through last."""
         if isinstance(error, SyntaxError) and error.lineno:
-            return {"cell": (error.filename or "").strip("<>"), "line": error.lineno, "text": (error.text or "").strip()}
+            return {
+                "cell": (error.filename or "").strip("<>"),
+                "line": error.lineno,
+                "text": (error.text or "").strip(),
+            }
         place = None
         for frame, line in traceback.walk_tb(error.__traceback__):
             if frame.f_globals is self.namespace:

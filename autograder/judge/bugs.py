@@ -1,0 +1,117 @@
+"""The bugs the grader can name.
+
+Each has a key (for tables and tests), a label (for the teaching assistant) and a sentence (for the student). Bugs that
+several stages meet stand here; those of one stage stand beside its checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bug:
+    key: str
+    label: str
+    sentence: str
+
+
+BUGS: dict[str, Bug] = {}
+
+
+def define(key: str, label: str, sentence: str) -> Bug:
+    """Register a bug; its key is unique."""
+    if key in BUGS:
+        raise ValueError(f"the bug {key!r} is defined twice")
+    BUGS[key] = Bug(key, label, sentence)
+    return BUGS[key]
+
+
+NOT_WRITTEN = define("not-written", "not written yet", "The function still raises NotImplementedError: write its body.")
+POSITIONS_RESET = define(
+    "positions-reset",
+    "positions reset to 0",
+    "It looks as if the new tokens were given positions 0, 1, 2, ... again. They continue after the cached ones: the "
+    "first new token stands at the number of tokens before it.",
+)
+
+
+def positions_shifted(k: int) -> Bug:
+    """The bug of positions that are off by k (k is not 0)."""
+    key = f"positions-shifted-{k:+d}"
+    if key not in BUGS:
+        define(
+            key,
+            f"positions shifted by {k:+d}",
+            f"The positions look shifted by {k:+d}: every new token uses the row of wpe that is {abs(k)} too "
+            f"{'far on' if k > 0 else 'early'}.",
+        )
+    return BUGS[key]
+
+
+POSITIONS_COUNTED_TWICE = define(
+    "positions-counted-twice",
+    "cached length counted twice in the positions",
+    "The positions look as if the cached length had been added twice.",
+)
+POSITIONS_MISSING = define(
+    "positions-missing", "no position embedding", "It looks as if no row of wpe was added to the token embeddings."
+)
+CACHED_ROWS_IGNORED = define(
+    "cached-rows-ignored",
+    "cached rows ignored",
+    "The numbers are those of the new tokens alone: attention does not see the cached keys and values.",
+)
+NO_CAUSAL_MASK = define(
+    "no-causal-mask", "no causal mask", "It looks as if every token also attends to the tokens after it: mask them."
+)
+MASK_WITHOUT_OFFSET = define(
+    "mask-without-offset",
+    "causal mask without the offset",
+    "The causal mask looks as if it started at cached position 0: query i of n_query stands at position "
+    "n_seq - n_query + i and sees every key up to there.",
+)
+KEYS_VALUES_SWAPPED = define("keys-values-swapped", "K and V swapped", "It looks as if keys and values were swapped.")
+QKV_ORDER = define(
+    "qkv-order",
+    "Q, K, V taken in the wrong order",
+    "It looks as if the three parts of c_attn's result were taken in the wrong order: it holds Q, then K, then V.",
+)
+HEADS_MERGED_WRONG = define(
+    "heads-merged-wrong",
+    "heads merged without the transpose",
+    "It looks as if the heads were merged without swapping the axes back: bring [n_head, n_seq, head_dim] to "
+    "[n_seq, n_head, head_dim] before the reshape.",
+)
+HEADS_SPLIT_WRONG = define(
+    "heads-split-wrong",
+    "heads split without the transpose",
+    "It looks as if the heads were split by one reshape to [n_head, n_seq, head_dim]: reshape to "
+    "[n_seq, n_head, head_dim] first, then swap the axes.",
+)
+SCORES_UNSCALED = define(
+    "scores-unscaled", "scores not scaled", "It looks as if the scores were not divided by sqrt(head_dim)."
+)
+SCORES_SCALED_BY_EMBD = define(
+    "scores-scaled-by-n-embd",
+    "scores divided by sqrt(n_embd)",
+    "It looks as if the scores were divided by sqrt(n_embd); each head has head_dim numbers: divide by sqrt(head_dim).",
+)
+NO_FINAL_LAYER_NORM = define(
+    "no-final-layer-norm", "no final layer norm", "It looks as if ln_f was left out before the logits."
+)
+FIRST_TOKEN_LOGITS = define(
+    "first-token-logits",
+    "logits of the first new token",
+    "These are the logits after the first of the new tokens, not the last.",
+)
+HALF_PRECISION = define(
+    "half-precision",
+    "K/V kept in half precision",
+    "The numbers look as if keys and values were kept in half precision (float16): keep them in float32.",
+)
+LAYERS_AS_TEXT = define(
+    "layers-sorted-as-text",
+    "layers sorted as text",
+    "The layers look sorted as text, with layer 10 before layer 2: sort them as numbers.",
+)

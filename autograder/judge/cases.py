@@ -1,0 +1,109 @@
+"""What the checks are run on: the trained model, random models of odd shapes, and token ids, all drawn from one seed.
+
+The visible cases of a student's own run and the hidden ones of a grading run differ in the seed alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from autograder.judge.recompute import Reference
+from autograder.model import GPT2Config, load_model, random_model
+from autograder.model.weights import Weights, replace_tensor
+
+VISIBLE_SEED = 0
+
+# No two of a shape's figures agree, and none is a multiple that would let a wrong reshape go through.
+ODD_SHAPES = (
+    GPT2Config(n_layer=2, n_head=3, n_embd=21, n_ctx=19, n_vocab=53),
+    GPT2Config(n_layer=3, n_head=2, n_embd=22, n_ctx=13, n_vocab=37),
+    GPT2Config(n_layer=4, n_head=5, n_embd=30, n_ctx=26, n_vocab=71),
+)
+
+
+@dataclass(frozen=True)
+class JudgeModel:
+    """A model as the judge holds it: its own copy of the weights, and what the worker needs to make another."""
+
+    spec: dict = field(hash=False)
+    weights: Weights = field(repr=False, hash=False)
+    patches: dict = field(default_factory=dict, hash=False, repr=False)
+
+    @property
+    def config(self) -> GPT2Config:
+        return self.weights.config
+
+    @cached_property
+    def reference(self) -> Reference:
+        return _trained_reference(self.spec["name"]) if self._is_plain_trained else Reference(self.weights)
+
+    @property
+    def _is_plain_trained(self) -> bool:
+        return "name" in self.spec and not self.patches
+
+    def patched(self, tensor: str, array: np.ndarray) -> JudgeModel:
+        """The same model with one tensor replaced (Hugging Face name, such as "wpe.weight")."""
+        array = np.ascontiguousarray(array, dtype=np.float32)
+        return JudgeModel(self.spec, replace_tensor(self.weights, tensor, array), {**self.patches, tensor: array})
+
+    def wire(self) -> dict:
+        """What stands for this model in a request to the worker."""
+        return {"__model__": self.spec, "patches": self.patches}
+
+
+@lru_cache(maxsize=2)
+def _trained_weights(name: str) -> Weights:
+    return load_model(name)
+
+
+@lru_cache(maxsize=2)
+def _trained_reference(name: str) -> Reference:
+    return Reference(_trained_weights(name))  # shared by all checks and submissions: its passes are remembered
+
+
+def trained_model(name: str | None = None) -> JudgeModel:
+    name = name or os.environ.get("AUTOGRADER_MODEL") or "tiny"
+    return JudgeModel({"name": name}, _trained_weights(name))
+
+
+def random_judge_model(config: GPT2Config, seed: int) -> JudgeModel:
+    return JudgeModel({"config": asdict(config), "seed": seed}, random_model(config, seed))
+
+
+class Cases:
+    """The inputs of one check, the same for the same seed."""
+
+    def __init__(self, seed: int = VISIBLE_SEED, label: str = "", trained: str | None = None):
+        self._seed = seed
+        self._label = label
+        self._trained = trained
+
+    def number(self, *label: object) -> int:
+        """A number below 2**63 that depends on the seed and the label only."""
+        text = "\0".join(map(str, (self._seed, self._label, *label)))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+    def rng(self, *label: object) -> np.random.Generator:
+        return np.random.default_rng(self.number("rng", *label))
+
+    @cached_property
+    def trained(self) -> JudgeModel:
+        """The trained model, with its 12 layers."""
+        return trained_model(self._trained)
+
+    @cached_property
+    def odd(self) -> tuple[JudgeModel, ...]:
+        """Three small random models whose figures all differ."""
+        return tuple(self.random_model(shape) for shape in ODD_SHAPES)
+
+    def random_model(self, config: GPT2Config) -> JudgeModel:
+        return random_judge_model(config, self.number("model", *asdict(config).values()))
+
+    def ids(self, model: JudgeModel, n: int, *label: object) -> list[int]:
+        """n random token ids of the model's vocabulary."""
+        return self.rng("ids", n, *label).integers(0, model.config.n_vocab, n).tolist()

@@ -1,0 +1,133 @@
+"""What a check is, how it fails, and how one is run.
+
+One check is one property. It is a plain function of a `student` and of `cases`; it returns when the property holds and
+raises `Failure` when it does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.judge.bugs import NOT_WRITTEN, Bug
+from autograder.stages import find_stage
+
+
+class Failure(Exception):
+    """The property does not hold. Three sentences at most: property, size and place, what it looks like.
+
+    prop: the property in a sentence; None means that the check's title says it.
+    """
+
+    def __init__(self, prop: str | None, detail: str, bug: Bug | None = None):
+        super().__init__(detail)
+        self.prop = prop
+        self.detail = detail
+        self.bug = bug
+
+    def sentences(self, check: Check) -> str:
+        parts = [self.prop or check.property, self.detail] + ([self.bug.sentence] if self.bug else [])
+        return "\n".join(parts)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property of a stage, and its points."""
+
+    stage: str
+    id: str
+    points: int
+    title: str
+    run: Callable[[Any, Any], None]
+
+    @property
+    def property(self) -> str:
+        """What must hold, as the first sentence of a failure: the first sentence of the check's docstring."""
+        text = inspect.getdoc(self.run) or self.title
+        return " ".join(text.split("\n\n")[0].split())
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What came out of a check. message is empty when it passed; bug is set when a known bug explains the failure."""
+
+    check: Check
+    passed: bool
+    message: str = ""
+    bug: Bug | None = None
+
+    @property
+    def score(self) -> float:
+        return float(self.check.points) if self.passed else 0.0
+
+
+_REGISTRY: dict[str, Check] = {}
+
+
+def check(*, stage: str, id: str, points: int, title: str) -> Callable:
+    """Register a function as a check. Its docstring's first paragraph is the property told to the student."""
+
+    def register(function):
+        if id in _REGISTRY:
+            raise ValueError(f"the check {id!r} is defined twice")
+        _REGISTRY[id] = Check(find_stage(stage).name, id, points, title, function)
+        return function
+
+    return register
+
+
+@functools.cache
+def _load(module: str) -> None:
+    importlib.import_module(f"autograder.judge.checks.{module}")
+
+
+def checks_of(stage_name: str) -> list[Check]:
+    """The checks of a stage, in the order in which they are written."""
+    stage = find_stage(stage_name)
+    if stage.graded:
+        _load(stage.module)
+    return [c for c in _REGISTRY.values() if c.stage == stage.name]
+
+
+def find_check(check_id: str) -> Check:
+    """The check with this id, of whatever stage; ValueError when there is none."""
+    from autograder.stages import GRADED_STAGES
+
+    for stage in GRADED_STAGES:
+        for candidate in checks_of(stage.name):
+            if candidate.id == check_id:
+                return candidate
+    raise ValueError(f"There is no check {check_id!r}.")
+
+
+def checks_version(stage_name: str) -> str:
+    """A short hash of the source that decides a stage's scores."""
+    from autograder.judge import bugs, cases, compare, recompute, student
+
+    stage = find_stage(stage_name)
+    modules = [bugs, cases, compare, recompute, student, importlib.import_module(__name__)]
+    modules.append(importlib.import_module(f"autograder.judge.checks.{stage.module}"))
+    return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
+
+
+def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> CheckResult:
+    """Run one check on a student. Raises WorkerGone only when the worker went away."""
+    from autograder.judge.cases import Cases
+    from autograder.judge.student import StudentError
+
+    try:
+        check.run(student, Cases(seed, check.id, trained))
+    except Failure as failure:
+        return CheckResult(check, False, failure.sentences(check), failure.bug)
+    except StudentError as error:
+        bug = NOT_WRITTEN if error.stub else None
+        detail = error.sentence + (f"\n{bug.sentence}" if bug else "")
+        return CheckResult(check, False, f"{check.property}\n{detail}", bug)
+    finally:
+        student.release_all()
+    return CheckResult(check, True)

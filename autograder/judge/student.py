@@ -1,0 +1,216 @@
+"""The `student` the checks talk to: the student's functions, in this process or behind the worker's pipe.
+
+Objects of the student's own (caches, entries) never leave the place where they were made; a check holds `Handle`s to
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autograder.judge.cases import JudgeModel
+from autograder.judge.framework import Failure
+from autograder.judge.recompute import KV
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Stands for an object of the student's."""
+
+    number: int
+
+
+class StudentError(Exception):
+    """The student's code raised, is missing, or returned something that cannot be used."""
+
+    def __init__(self, name: str, error: dict[str, Any]):
+        self.name = name
+        self.kind = str(error.get("kind"))
+        self.type = str(error.get("type"))[:80]
+        self.message = str(error.get("message"))[:600]
+        self.loud = error.get("loud") is True
+        self.stub = error.get("stub") is True
+        where = error.get("where")
+        self.where = where if isinstance(where, dict) else None
+        super().__init__(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        if self.kind == "missing":
+            return f"{self.name} is not defined: run the cell that defines it, and look for an error above it."
+        if self.kind == "bad-result":
+            return f"{self.name}: {self.message}."
+        place = ""
+        if self.where:
+            place = f" (line {self.where.get('line')} of {self.where.get('cell')}: {self.where.get('text')})"
+        message = f": {self.message}" if self.message else ""
+        return f"{self.name} raised {self.type}{message}{place}."
+
+
+class Student:
+    """Talks to a Runtime through `perform`, which takes a request and gives the reply."""
+
+    def __init__(self, perform: Callable[[dict[str, Any]], dict[str, Any]]):
+        self._perform = perform
+        self._held: list[int] = []
+
+    # Calls: the result in four forms
+
+    def array(self, name: str, *args: Any, **kwargs: Any) -> np.ndarray:
+        """The result as an array of numbers."""
+        value = self._call(name, args, kwargs, "array")
+        if not isinstance(value, np.ndarray):
+            raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
+        return value
+
+    def ids(self, name: str, *args: Any, **kwargs: Any) -> list[int]:
+        """The result as a list of int."""
+        value = self._call(name, args, kwargs, "ids")
+        if not (isinstance(value, list) and all(type(i) is int for i in value)):
+            raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
+        return value
+
+    def handle(self, name: str, *args: Any, **kwargs: Any) -> Handle:
+        """The result stays with the student's code."""
+        return self._handle(self._call(name, args, kwargs, "handle"), name)
+
+    def plain(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """The result as None, bool, int, float, str, list, dict or array."""
+        return self._call(name, args, kwargs, "plain")
+
+    def method(self, handle: Handle, name: str, *args: Any, returns: str = "plain", **kwargs: Any) -> Any:
+        """handle.name(*args); returns is "plain", "array", "ids", "handle" or "none"."""
+        request = {"op": "method", "handle": handle.number, "name": name, "returns": returns}
+        value = self._invoke(name, request, args, kwargs)
+        return self._handle(value, name) if returns == "handle" else value
+
+    def attribute(self, handle: Handle, name: str, returns: str = "plain") -> Any:
+        value = self._ask(name, {"op": "attribute", "handle": handle.number, "name": name, "returns": returns})
+        return self._handle(value, name) if returns == "handle" else value
+
+    def length(self, handle: Handle) -> int:
+        value = self._ask("len", {"op": "length", "handle": handle.number})
+        if type(value) is not int:
+            raise StudentError("len", {"kind": "bad-result", "message": "the length is not a whole number"})
+        return value
+
+    def is_defined(self, *names: str) -> bool:
+        return self._ask("defined", {"op": "defined", "names": list(names)}) == list(names)
+
+    # Caches
+
+    def make_cache(self, model: JudgeModel, kv: KV) -> Handle:
+        """The student's ModelCache, filled through append with one (keys, values) a layer."""
+        arrays = [[np.asarray(k, np.float32), np.asarray(v, np.float32)] for k, v in kv]
+        request = {"op": "make_cache", "n_layer": model.config.n_layer, "kv": arrays}
+        return self._handle(self._ask("ModelCache", request), "ModelCache")
+
+    def read_cache(self, handle: Handle, name: str = "the saved cache") -> KV:
+        """A copy of each layer's (keys, values), each an array of three axes."""
+        value = self._ask(name, {"op": "read_cache", "handle": handle.number})
+        well_formed = isinstance(value, list) and all(
+            isinstance(pair, list)
+            and len(pair) == 2
+            and all(isinstance(a, np.ndarray) and a.ndim == 3 and a.dtype.kind == "f" for a in pair)
+            for pair in value
+        )
+        if not well_formed:
+            message = "keys and values are not float arrays [n_head, n_seq, head_dim] in every layer"
+            raise StudentError(name, {"kind": "bad-result", "message": message})
+        return [(k, v) for k, v in value]
+
+    # Files in the student's working folder
+
+    def read_file(self, path: str) -> bytes:
+        value = self._ask(path, {"op": "read_file", "path": path})
+        return value if isinstance(value, bytes) else b""
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self._ask(path, {"op": "write_file", "path": path, "data": data})
+
+    def file_exists(self, path: str) -> bool:
+        return self._ask(path, {"op": "file_exists", "path": path}) is True
+
+    # Errors
+
+    def expect_error(self, name: str, *args: Any, what: str, prop: str | None = None, **kwargs: Any) -> str:
+        """The message of the ValueError or IndexError that the call must raise; a Failure when it does not."""
+        try:
+            self._call(name, args, kwargs, "none")
+        except StudentError as error:
+            if error.loud:
+                return error.message
+            if error.stub or error.kind == "missing":
+                raise
+            detail = f"For {what}, {error.sentence[:-1]}; a ValueError is expected."
+            raise Failure(prop, detail) from None
+        raise Failure(prop, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.")
+
+    # Inside
+
+    def _call(self, name, args, kwargs, returns):
+        return self._invoke(name, {"op": "call", "name": name, "returns": returns}, args, kwargs)
+
+    def _invoke(self, name, request, args, kwargs):
+        request["args"] = [_wire(a) for a in args]
+        request["kwargs"] = {key: _wire(a) for key, a in kwargs.items()}
+        reply = self._reply(name, request)
+        if reply.get("changed"):
+            raise Failure(
+                "A function leaves its inputs as they were.", f"{name} changed one of its arguments in place."
+            )
+        return reply.get("value")
+
+    def _ask(self, name, request):
+        return self._reply(name, request).get("value")
+
+    def _reply(self, name, request):
+        reply = self._perform(request)
+        if isinstance(reply.get("error"), dict):
+            raise StudentError(name, reply["error"])
+        return reply
+
+    def _handle(self, value, name):
+        if type(value) is not int:
+            raise StudentError(name, {"kind": "bad-result", "message": "the result cannot be kept"})
+        self._held.append(value)
+        return Handle(value)
+
+    def release_all(self) -> None:
+        """Let go of every object handed out; called after each check."""
+        if self._held:
+            held, self._held = self._held, []
+            try:
+                self._perform({"op": "release", "handles": held})
+            except Exception:
+                return  # a worker that went away holds nothing any more
+
+
+def _wire(value: Any) -> Any:
+    if isinstance(value, Handle):
+        return {"__handle__": value.number}
+    if isinstance(value, JudgeModel):
+        return value.wire()
+    if isinstance(value, (list, tuple)):
+        return [_wire(v) for v in value]
+    if isinstance(value, dict):
+        return {key: _wire(v) for key, v in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def local_student(namespace: dict[str, Any]) -> Student:
+    """A student in this very process: a notebook's own kernel."""
+    from autograder.worker.runtime import Runtime
+
+    return Student(Runtime(namespace).perform)
+
+
+def worker_student(worker) -> Student:
+    """A student in a worker process (worker.client.Worker)."""
+    return Student(worker.request)

@@ -1,0 +1,116 @@
+"""The grader, graded: every right submission gets all points, every wrong one loses exactly the checks it should."""
+
+import functools
+import importlib.util
+
+import jupytext
+import pytest
+
+from autograder.judge.cases import Cases
+from autograder.judge.framework import checks_of, run_check
+from autograder.judge.student import worker_student
+from autograder.notebooks.given import given_source
+from autograder.stages import GRADED_STAGES, find_stage
+from autograder.tests.submissions import SOLUTIONS, Right, Wrong, submissions_of
+from autograder.worker.client import Cell, Worker
+
+HIDDEN_SEED = 20_011  # any seed but the visible one
+
+
+def _stages_with_submissions():
+    return [
+        s.name
+        for s in GRADED_STAGES
+        if importlib.util.find_spec(f"autograder.tests.submissions.{s.module}") is not None
+    ]
+
+
+STAGES = _stages_with_submissions()
+ALL = [pytest.param(stage, s, id=f"{stage}/{s.name}") for stage in STAGES for s in submissions_of(stage)]
+
+
+@functools.cache
+def setup_cells(stage_name):
+    notebook = jupytext.read(SOLUTIONS / f"{find_stage(stage_name).module}.py")
+    return [Cell(c.metadata["setup"], c.source) for c in notebook.cells if "setup" in c.metadata]
+
+
+@pytest.fixture(scope="session")
+def grade(tmp_path_factory):
+    """Grades a sample submission in a worker, once."""
+    folder = tmp_path_factory.mktemp("given")
+
+    @functools.cache
+    def graded(stage_name, name, seed=HIDDEN_SEED):
+        stage = find_stage(stage_name)
+        submission = next(s for s in submissions_of(stage_name) if s.name == name)
+        given = folder / f"{stage.module}_given.py"
+        if not given.exists():
+            given.write_text(given_source(stage), encoding="utf-8")
+        cells = setup_cells(stage_name) + [Cell(m, s) for m, s in submission.sources(stage).items()]
+        with Worker(given) as worker:
+            for cell in cells:
+                error = worker.run_cell(cell)
+                assert error is None, f"{cell.label}: {error}"
+            student = worker_student(worker)
+            return {c.id: run_check(c, student, seed) for c in checks_of(stage_name)}
+
+    return graded
+
+
+@pytest.mark.parametrize(("stage", "submission"), [p for p in ALL if isinstance(p.values[1], Right)])
+def test_a_right_submission_gets_every_point(grade, stage, submission):
+    results = grade(stage, submission.name)
+    assert {c: r.message for c, r in results.items() if not r.passed} == {}
+
+
+@pytest.mark.parametrize(("stage", "submission"), [p for p in ALL if isinstance(p.values[1], Wrong)])
+def test_a_wrong_submission_loses_exactly_its_checks(grade, stage, submission):
+    results = grade(stage, submission.name)
+    assert {c for c, r in results.items() if not r.passed} == set(submission.loses)
+
+
+@pytest.mark.parametrize(
+    ("stage", "submission"), [p for p in ALL if isinstance(p.values[1], Wrong) and p.values[1].bug is not None]
+)
+def test_a_wrong_submission_is_told_its_bug_and_no_other(grade, stage, submission):
+    named = {r.bug.key for r in grade(stage, submission.name).values() if r.bug is not None}
+    assert named == {submission.bug}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_check_is_lost_by_some_wrong_submission(stage):
+    lost = {check for s in submissions_of(stage) if isinstance(s, Wrong) for check in s.loses}
+    assert {c.id for c in checks_of(stage)} - lost == set()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_has_enough_submissions(stage):
+    wrong = [s for s in submissions_of(stage) if isinstance(s, Wrong)]
+    right = [s for s in submissions_of(stage) if isinstance(s, Right)]
+    assert len(wrong) >= 12
+    assert len(right) >= 5  # the solution and four other styles
+
+
+def test_at_least_nine_wrong_submissions_in_ten_are_named():
+    wrong = [s for stage in STAGES for s in submissions_of(stage) if isinstance(s, Wrong)]
+    assert sum(s.bug is not None for s in wrong) >= 0.9 * len(wrong)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_two_wrong_submissions_never_share_a_name(stage):
+    keys = [s.bug for s in submissions_of(stage) if isinstance(s, Wrong) and s.bug is not None]
+    assert sorted(keys) == sorted(set(keys))
+
+
+@pytest.mark.parametrize(("stage", "submission"), [p for p in ALL if isinstance(p.values[1], Wrong)])
+def test_a_message_prints_no_hidden_input(grade, stage, submission):
+    """No hidden token ids: no run of two of them, as a list prints them."""
+    for check_id, result in grade(stage, submission.name).items():
+        if result.passed:
+            continue
+        cases = Cases(HIDDEN_SEED, check_id)
+        for model in (cases.trained, *cases.odd):
+            assert str(cases.number("model")) not in result.message
+            ids = cases.ids(model, 4)
+            assert ", ".join(map(str, ids[:2])) not in result.message
