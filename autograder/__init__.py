@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autograder import charts, timing
+    from autograder.judge.notebook_check import check
     from autograder.model import (
         GPT2_LARGE,
         GPT2_MEDIUM,
@@ -36,6 +37,7 @@ _LAZY = {
     "load_tokenizer": ("autograder.model", "load_tokenizer"),
     "random_model": ("autograder.model", "random_model"),
     "model_fingerprint": ("autograder.model.weights", "fingerprint"),
+    "check": ("autograder.judge.notebook_check", "check"),
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "timing": ("autograder.timing", None),
     "charts": ("autograder.charts", None),
@@ -60,19 +62,13 @@ __all__ = [
 _in_worker = False  # set by autograder.worker: there the checks are run by the parent, never by a cell
 
 
-def check(check_id: str) -> None:
-    """Run one check on the functions defined in this notebook, and show what it found.
-
-    In a grading worker this does nothing: there the score is decided in another process.
-    """
-    if _in_worker:
-        return None
-    from autograder.judge.notebook_check import check as run_here
-
-    return run_here(check_id)
+def _no_check(check_id: str) -> None:
+    """Stands for `check` in a grading worker, where the score is decided in another process."""
 
 
 def __getattr__(name: str) -> Any:
+    if name == "check" and _in_worker:
+        return _no_check
     if name == "__version__":
         from importlib.metadata import version
 
