@@ -1,0 +1,79 @@
+# Everything here needs Python 3.10 or newer and make, and nothing else: the first target that runs
+# makes .venv and installs the project in it. `make PYTHON=/path/to/python` chooses the Python.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+PEERS := $(VENV)/.installed-peers
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
+TORCH :=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test lab bench build lint test-peers clean
+
+help:
+	@echo 'make demo        mark a sample class with nbgrader and show the marks'
+	@echo 'make test        run the tests'
+	@echo 'make lab         open JupyterLab on a copy of the released notebooks, in lab/'
+	@echo 'make build       make course/source and course/release from solutions/'
+	@echo 'make bench       measure, and print ratios with the machine and the date'
+	@echo 'make lint        check style and formatting'
+	@echo 'make test-peers  compare with transformers on PyTorch (installs both)'
+	@echo 'make clean       remove the sample class and caches; keeps lab/ and the gradebook'
+
+demo: $(INSTALLED)
+	@$(PY) -m autograder demo
+
+test: $(INSTALLED)
+	@$(PY) -m pytest -n auto --dist loadfile
+
+lab: $(INSTALLED)
+	@if [ -d lab ]; then echo 'lab/ is kept as it is, with the work in it. Move it away for a fresh copy.'; \
+	else cp -R course/release lab; fi
+	@$(PY) -m jupyterlab --notebook-dir=lab
+
+build: $(INSTALLED)
+	@$(PY) -m autograder build
+
+bench: $(INSTALLED)
+	@$(PY) -m autograder.bench
+
+lint: $(INSTALLED)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+test-peers: $(PEERS)
+	@$(PY) -m pytest -m peers
+
+clean:
+	rm -rf demo-class dist build .pytest_cache .ruff_cache
+	find autograder solutions data course -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Installed anew whenever pyproject.toml changes.
+$(INSTALLED): pyproject.toml
+	@set -e; \
+	if [ ! -x $(PY) ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
+	  for candidate in $(or $(PYTHON),$(CANDIDATES)); do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
+	      found="$$candidate"; break; \
+	    fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo 'No Python 3.10 or newer was found. Install one, or name it: make PYTHON=/path/to/python' >&2; exit 1; \
+	  fi; \
+	  echo "Making .venv with $$("$$found" --version)"; \
+	  rm -rf $(VENV); \
+	  if ! "$$found" -m venv $(VENV); then \
+	    rm -rf $(VENV); \
+	    echo "$$found cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; \
+	  fi; \
+	fi
+	@echo 'Installing the project and what it needs, which takes a minute or two'
+	@$(PY) -m pip install --quiet -e '.[test]'
+	@touch $@
+
+$(PEERS): pyproject.toml $(INSTALLED)
+	@echo 'Installing PyTorch and transformers; make TORCH=torch==VERSION chooses the build'
+	@$(PY) -m pip install --quiet $(TORCH) -e '.[test,peers]'
+	@touch $@
