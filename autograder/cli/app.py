@@ -1,0 +1,99 @@
+"""The commands and their options. What a command does is in the file of its name, imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autograder.cli.errors import report
+
+app = typer.Typer(
+    help="The prefix cache course: check your own work, build the assignments, mark a sample class.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+StageOption = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="A stage, such as save-and-reuse.")]
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    if version:
+        import autograder
+
+        print(autograder.__version__)
+        raise typer.Exit
+
+
+@app.command(short_help="Run a stage's checks on your notebook.")
+def test(
+    stage: StageOption = None,
+    notebook: Annotated[
+        Path | None, typer.Option("--notebook", metavar="PATH", help="A notebook, or a Python file.")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Run again whenever the file is saved.")] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The trained model: tiny, gpt2, or a folder.")
+    ] = None,
+) -> None:
+    """Run a stage's checks on your notebook, the one in this folder unless you name another.
+
+    The exit status is 0 only when every check passes.
+    """
+    from autograder.cli.test import run
+
+    raise typer.Exit(run(stage=stage, notebook=notebook, watch=watch, model=model))
+
+
+@app.command(short_help="Say what is installed and what to do about what is missing.")
+def doctor() -> None:
+    """Say what is installed, which model is found, and what to do about what is missing."""
+    from autograder.cli.doctor import run
+
+    raise typer.Exit(run())
+
+
+@app.command(short_help="Make the assignments from solutions/.")
+def build(
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; fail if course/release is out of date.")
+    ] = False,
+) -> None:
+    """Make course/source and course/release from solutions/."""
+    from autograder.cli.build import run
+
+    raise typer.Exit(run(check=check))
+
+
+@app.command(short_help="Mark a sample class with nbgrader.")
+def demo(
+    stage: StageOption = None,
+    folder: Annotated[Path, typer.Option("--folder", help="Where to put the class.")] = Path("demo-class"),
+) -> None:
+    """Mark a sample class with nbgrader and show the marks."""
+    from autograder.cli.demo import run
+
+    raise typer.Exit(run(stage=stage, folder=folder))
+
+
+@app.command(short_help="Download a published GPT-2.")
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="gpt2, gpt2-medium, gpt2-large or gpt2-xl.")],
+) -> None:
+    """Download a published GPT-2, for `--model gpt2` and `load_model("gpt2")`."""
+    from autograder.cli.fetch import run
+
+    raise typer.Exit(run(name))
+
+
+def run() -> None:
+    """Run the command line; errors for people end it with one sentence and no traceback."""
+    try:
+        app()
+    except (Exception, KeyboardInterrupt) as error:
+        sys.exit(report(error))

@@ -1,0 +1,42 @@
+"""The one place where an error becomes one sentence on the terminal and an exit status."""
+
+from __future__ import annotations
+
+import sys
+
+EXIT_FAILED = 1  # the command did its work, and what it looked at is not right
+EXIT_USAGE = 2  # the command could not do its work as asked
+
+
+class UserError(Exception):
+    """Something the person at the keyboard can put right; its text is one sentence with the remedy."""
+
+
+# Errors of other parts that are already sentences for a person. Looked up by name, so that nothing is imported for it.
+_SENTENCES = (
+    ("autograder.stages", "UnknownStage"),
+    ("autograder.model", "ModelError"),
+    ("autograder.notebooks.build", "BuildError"),
+    ("autograder.notebooks", "NotebookError"),
+)
+
+
+def is_for_people(error: BaseException) -> bool:
+    """Whether the text of this error is a sentence with a remedy."""
+    kinds = [UserError]
+    for module, name in _SENTENCES:
+        kind = getattr(sys.modules.get(module), name, None)
+        if isinstance(kind, type):
+            kinds.append(kind)
+    return isinstance(error, tuple(kinds))
+
+
+def report(error: BaseException) -> int:
+    """Print the error's sentence to stderr and give the exit status; raises what is not for people."""
+    if isinstance(error, KeyboardInterrupt):
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    if not is_for_people(error):
+        raise error
+    print(f"autograder: {error}", file=sys.stderr)
+    return EXIT_USAGE
