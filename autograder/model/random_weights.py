@@ -1,0 +1,46 @@
+"""GPT-2s of any shape with random weights, for checks and for timing at the real sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autograder.model.config import GPT2Config
+from autograder.model.weights import Weights, immutable, tensor_shapes, weights_from_tensors
+
+
+def random_model(config: GPT2Config, seed: int) -> Weights:
+    """Weights that depend on the config and the seed alone, to the bit, on every platform.
+
+    Trained models forgive many mistakes; these are drawn so that none is forgiven. Embeddings of position
+    and of token are of one size, so a wrong position changes a logit as much as a wrong token. Attention
+    scores spread by about 2, so it matters which keys are seen. Each block adds about as much to the
+    residual stream as the embeddings brought. No bias is 0 and no layer norm the identity, so that one
+    left out shows. Logits spread by about 2.
+    """
+    # Uniform float32 draws are exact multiples of 2**-24 and get one multiplication: no library function is involved
+    # whose last bit could differ between machines.
+    rng = np.random.Generator(np.random.PCG64(seed))
+    width = float(config.n_embd) ** 0.5
+    embedding = 2.0 / width  # the spread of an embedding's elements, and of the residual stream at first
+
+    def spread_and_center(name: str) -> tuple[float, float]:
+        part, kind = name.rsplit(".", 1)
+        if part in ("wte", "wpe"):
+            return embedding, 0.0
+        if part.rsplit(".", 1)[-1] in ("ln_1", "ln_2", "ln_f"):
+            return 0.25, 1.0 if kind == "weight" else 0.0
+        if part.endswith("c_proj"):  # what a block adds to the residual stream
+            n_in = config.n_embd if "attn" in part else 4 * config.n_embd
+            return embedding if kind == "bias" else 1.5 * embedding / float(n_in) ** 0.5, 0.0
+        return 0.3 if kind == "bias" else 1.3 / width, 0.0
+
+    tensors = {}
+    for name, shape in tensor_shapes(config).items():
+        spread, center = spread_and_center(name)
+        array = rng.random(shape, dtype=np.float32)  # uniform in [0, 1): spread 1 / sqrt(12)
+        array -= np.float32(0.5)
+        array *= np.float32(spread * 12.0**0.5)
+        if center:
+            array += np.float32(center)
+        tensors[name] = immutable(array)
+    return weights_from_tensors(config, tensors, note=f"random, seed {seed}")
