@@ -40,7 +40,7 @@ class Wrong:
 
     changes: (mark of the solution cell, text there, text instead), each text found exactly once.
     loses: the ids of exactly those checks that fail.
-    bug: the key of the bug that a failed check's message names; None where nothing can be named, with the reason in about.
+    bug: the key of the bug that a failed check's message names; None where nothing can be named (about says why).
     """
 
     name: str
