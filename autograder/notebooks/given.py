@@ -1,0 +1,147 @@
+"""given.py: the earlier stages' functions, taken from their solution cells, as one tidy module."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import textwrap
+from pathlib import Path
+
+from autograder.notebooks.errors import BuildError
+from autograder.notebooks.marks import ScriptCell, read_script
+from autograder.notebooks.regions import without_markers
+from autograder.stages import Stage, earlier_stages
+
+SOLUTIONS = Path(__file__).parents[2] / "solutions"
+
+_ABOUT = (
+    "The functions of the earlier stages ({titles}), as the course solved them. Made from the course's solutions, so that "
+    "a stage can be solved and marked for itself, whatever became of the ones before. Changes made here count for nothing: "
+    "the file is replaced when the work is graded. To build on functions of your own, load your notebook: "
+    "mine = autograder.load_notebook({path!r})."
+)
+
+
+def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:
+    """The text of a stage's given.py; None for a stage that stands on no other."""
+    earlier = earlier_stages(stage)
+    if not earlier:
+        return None
+    imports: dict[str, _Import] = {}
+    sections: list[str] = []
+    defined_in: dict[str, str] = {}
+    used: dict[str, str] = {}
+    future = False
+    for before in earlier:
+        script = f"{before.module}.py"
+        cells = read_script(solutions / script)
+        for cell in cells:
+            if cell.kind == "setup":
+                found, has_future = _imports(cell, script)
+                imports |= found
+                future |= has_future
+        solved = [c for c in cells if c.kind == "solution"]
+        for cell in solved:
+            tree = _parse(cell, script)
+            for name in _top_level_names(tree):
+                if name in defined_in:
+                    raise BuildError(
+                        f"{script} defines {name} in the cell {cell.name!r}, and {defined_in[name]} does too; "
+                        "given.py needs a name for each."
+                    )
+                defined_in[name] = script
+            for name in _free_names(tree):
+                used.setdefault(name, f"{script}, cell {cell.name!r}")
+        title = f"# {before.number}. {before.title}"
+        sections.append("\n\n\n".join([title, *(without_markers(c.source).strip("\n") for c in solved)]))
+    for name, place in used.items():
+        if name not in imports and name not in defined_in:
+            raise BuildError(f"{place} uses {name}, which is neither defined in a solution cell nor imported by setup.")
+    needed = sorted({imports[n] for n in used if n in imports and n not in defined_in})
+    last = earlier[-1]
+    about = _ABOUT.format(titles=", ".join(s.title for s in earlier), path=f"../{last.assignment}/{last.module}.ipynb")
+    head = '"""' + textwrap.fill(about, 117, break_long_words=False, break_on_hyphens=False) + '\n"""\n'
+    text = "\n".join([head, *_import_lines(needed, future)]) + "\n\n" + "\n\n\n".join(sections) + "\n"
+    compile(text, "given.py", "exec")
+    return text
+
+
+class _Import(tuple):
+    """(group, module, name or "", as or ""): sorts in the order in which imports are written."""
+
+    def __new__(cls, module: str, name: str = "", alias: str = ""):
+        root = module.split(".")[0]
+        group = 0 if root in sys.stdlib_module_names else 2 if root == "autograder" else 1
+        return super().__new__(cls, (group, bool(name), module, name, alias))
+
+
+def _imports(cell: ScriptCell, script: str) -> tuple[dict[str, _Import], bool]:
+    """What the imports of a setup cell bind, without those from given; and whether it has a __future__ import."""
+    found: dict[str, _Import] = {}
+    future = False
+    for node in ast.walk(_parse(cell, script)):
+        if isinstance(node, ast.Import):
+            for a in node.names:
+                found[a.asname or a.name.split(".")[0]] = _Import(a.name, "", a.asname or "")
+        elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            future = True
+        elif isinstance(node, ast.ImportFrom) and node.module != "given":
+            for a in node.names:
+                found[a.asname or a.name] = _Import(node.module or "", a.name, a.asname or "")
+    return found, future
+
+
+def _import_lines(imports: list[_Import], future: bool) -> list[str]:
+    lines = ["from __future__ import annotations"] if future else []
+    previous = None
+    together: dict[tuple, list[str]] = {}
+    for group, is_from, module, name, alias in imports:
+        together.setdefault((group, is_from, module), []).append(f"{name or module} as {alias}" if alias else name)
+    for (group, is_from, module), names in together.items():
+        if group != previous and lines:
+            lines.append("")
+        previous = group
+        if is_from:
+            lines.append(f"from {module} import {', '.join(names)}")
+        else:
+            lines += [f"import {name or module}" for name in names]
+    return lines
+
+
+def _parse(cell: ScriptCell, script: str) -> ast.Module:
+    try:
+        return ast.parse(cell.source)
+    except SyntaxError as error:
+        raise BuildError(f"{script}, cell {cell.name!r} is not valid Python: {error}.") from None
+
+
+def _top_level_names(tree: ast.Module) -> list[str]:
+    names = [n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names += [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return names
+
+
+def _free_names(tree: ast.Module) -> list[str]:
+    """The names a cell reads and does not bind anywhere in it."""
+    read: dict[str, None] = {}
+    bound: set[str] = set(dir(builtins))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                read[node.id] = None
+            else:
+                bound.add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound.update(a.asname or a.name.split(".")[0] for a in node.names)
+    return [name for name in read if name not in bound]

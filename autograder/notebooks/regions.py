@@ -1,0 +1,60 @@
+"""The solution regions of a cell: what stands between ### BEGIN SOLUTION and ### END SOLUTION."""
+
+from __future__ import annotations
+
+import re
+
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+CODE_STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+TEXT_STUB = "YOUR ANSWER HERE"
+
+_UNSOLVED = re.compile(r"^[ \t]*# YOUR CODE HERE[ \t]*\n+[ \t]*raise NotImplementedError\b", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
+
+
+def region_problem(source: str) -> str | None:
+    """What is wrong with the cell's markers, as the end of a sentence; None when they are in order."""
+    open_at = None
+    regions = 0
+    for number, line in enumerate(source.splitlines(), 1):
+        if "BEGIN SOLUTION" in line or "END SOLUTION" in line:
+            if line.strip() not in (BEGIN, END):
+                return f"has a marker in line {number} that is not exactly {BEGIN} or {END}"
+            if (line.strip() == BEGIN) != (open_at is None):
+                return f"has an unexpected {line.strip()} in line {number}"
+            regions += open_at is None
+            open_at = number if open_at is None else None
+    if open_at is not None:
+        return f"has a {BEGIN} in line {open_at} without an {END}"
+    return None if regions else f"has no {BEGIN} and {END}"
+
+
+def without_markers(source: str) -> str:
+    """The solved cell, without the marker lines."""
+    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
+
+
+def released(source: str, stub: str = CODE_STUB) -> str:
+    """The cell as students get it: each region replaced by the stub. What nbgrader's ClearSolutions makes of it."""
+    lines: list[str] = []
+    inside = False
+    for line in source.split("\n"):
+        if BEGIN in line:
+            inside = True
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [indent + stub_line for stub_line in stub.split("\n")]
+        elif END in line:
+            inside = False
+        elif not inside:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def is_unsolved(source: str) -> bool:
+    """Whether a code cell still holds the stub that it was released with."""
+    return not source.strip() or _UNSOLVED.search(source) is not None
+
+
+def defined_names(source: str) -> list[str]:
+    """The functions and classes defined at the top level of a cell, read from its text: the cell need not compile."""
+    return list(dict.fromkeys(_DEFINED.findall(source)))
