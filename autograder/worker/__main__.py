@@ -35,7 +35,7 @@ def _take_pipe():
 def main() -> None:
     requests, replies = _take_pipe()
     import autograder
-    from autograder.worker import protocol
+    from autograder.worker import limits, protocol
     from autograder.worker.cells import NoShell
     from autograder.worker.runtime import Runtime, import_given
 
@@ -50,6 +50,7 @@ def main() -> None:
     sys.breakpointhook = lambda *args, **kwargs: None
     runtime = Runtime(module.__dict__)
     sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
+    limits.apply()
     given_error = None
     try:
         import_given(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.worker import protocol
+from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
 
 START_SECONDS = 60.0
 CALL_SECONDS = 20.0
@@ -42,21 +43,34 @@ class WorkerGone(Exception):
 
 
 class Worker:
-    """A running worker process. A context manager; `request` is the only way to talk to it."""
+    """A running worker process. A context manager; `request` is the only way to talk to it.
 
-    def __init__(self, given_path: str | Path | None = None, *, call_seconds: float = CALL_SECONDS):
+    require_sandbox: refuse with SandboxMissing where bubblewrap does not work.
+    """
+
+    def __init__(
+        self,
+        given_path: str | Path | None = None,
+        *,
+        call_seconds: float = CALL_SECONDS,
+        require_sandbox: bool = False,
+    ):
         self.call_seconds = call_seconds
+        sandboxed = isolation().complete
+        if require_sandbox and not sandboxed:
+            raise SandboxMissing(isolation().missing)
+        given = Path(given_path).resolve() if given_path is not None else None
         self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
-        command = [sys.executable, "-I", "-m", "autograder.worker"]
-        if given_path is not None:
-            command.append(str(Path(given_path).resolve()))
+        command = [sys.executable, "-I", "-B", "-m", "autograder.worker"]
+        if given is not None:
+            command.append(INSIDE_GIVEN if sandboxed else str(given))
         self._process = subprocess.Popen(
-            command,
+            bwrap_command(given) + command if sandboxed else command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=self._folder.name,
-            env=self._environment(),
+            env=self._environment(INSIDE if sandboxed else self._folder.name),
             start_new_session=os.name == "posix",
         )
         self._replies: queue.Queue[Any] = queue.Queue()
@@ -69,11 +83,11 @@ class Worker:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, home: str) -> dict[str, str]:
         env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
         env |= dict.fromkeys(_THREADS, "1")  # the arrays are small; threads would only wait for each other
-        return env | {"HOME": self._folder.name, "TMPDIR": self._folder.name, "MPLBACKEND": "Agg"}
+        return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
     def _read(self) -> None:
         try:
@@ -88,7 +102,7 @@ class Worker:
             reply = self._replies.get(timeout=seconds)
         except queue.Empty:
             self.close()
-            raise WorkerGone(f"no answer within {seconds:g} s while {doing}", timed_out=True) from None
+            raise WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True) from None
         if reply is None:
             code = self._end_code()
             self.close()

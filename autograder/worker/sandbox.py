@@ -1,0 +1,106 @@
+"""Where the worker runs: in bubblewrap where that works, else with the limits the platform has.
+
+In bubblewrap the worker has no network, its own process and ipc spaces, no capabilities and an unprivileged uid. It
+sees Python, the libraries, the student's side of this package, the trained model and one given.py, all read-only, and a
+private folder in memory. It does not see the judge, the solutions, the course directory, other students or the home
+directory.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+HIDDEN_PARTS = ("judge", "grading", "tests", "bench")  # of the package
+INSIDE = "/run/worker"  # the worker's private folder
+INSIDE_GIVEN = "/run/given.py"
+FOLDER_BYTES = 64 * 2**20
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What keeps the worker apart from the rest of the machine, and what does not."""
+
+    name: str
+    complete: bool
+    missing: str = ""  # one sentence for the teaching assistant
+
+
+class SandboxMissing(Exception):
+    """A sandbox is required and there is none."""
+
+
+@functools.cache
+def isolation() -> Isolation:
+    """What this machine offers; tried once, by really starting a sandbox."""
+    if os.environ.get("AUTOGRADER_NO_BWRAP"):
+        return _without("bubblewrap is switched off by AUTOGRADER_NO_BWRAP")
+    if not sys.platform.startswith("linux"):
+        return _without(f"there is no bubblewrap on {sys.platform}")
+    if shutil.which("bwrap") is None:
+        return _without("bubblewrap (bwrap) is not installed")
+    probe = subprocess.run(
+        [*bwrap_command(None), sys.executable, "-I", "-S", "-c", "pass"], capture_output=True, timeout=30, check=False
+    )
+    if probe.returncode != 0:
+        return _without("bubblewrap is installed but cannot start here")
+    return Isolation("bubblewrap", True)
+
+
+def _without(reason: str) -> Isolation:
+    rest = (
+        "student code can read files of this account, and the network is closed to it only by a system call filter"
+        if sys.platform.startswith("linux")
+        else "student code can read and write files of this account, reach the network and start processes"
+    )
+    return Isolation("limits", False, f"Not sandboxed: {reason}; {rest}.")
+
+
+def bwrap_command(given_path: Path | None) -> list[str]:
+    """The command line up to the program to run."""
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    command += ["--uid", "65534", "--gid", "65534", "--hostname", "worker", "--proc", "/proc", "--dev", "/dev"]
+    for path in ("/tmp", INSIDE):  # first: what is bound below may itself lie under /tmp
+        command += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
+    for path in _SYSTEM:
+        command += ["--ro-bind-try", path, path]
+    for path in _python_folders():
+        command += ["--ro-bind", path, path]
+    command += ["--ro-bind", str(PACKAGE), str(PACKAGE)]
+    for part in HIDDEN_PARTS:
+        if (PACKAGE / part).is_dir():
+            command += ["--tmpfs", str(PACKAGE / part), "--remount-ro", str(PACKAGE / part)]
+    for path in _model_folders():
+        command += ["--ro-bind-try", path, path]
+    if given_path is not None:
+        command += ["--ro-bind", str(given_path), INSIDE_GIVEN]
+    return [*command, "--chdir", INSIDE]
+
+
+@functools.cache
+def _python_folders() -> list[str]:
+    """The interpreter's installation and the environment's libraries, never the folder that holds the project."""
+    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    folders |= {str(Path(sys.executable).resolve().parents[1])}
+    spec = importlib.util.find_spec("numpy")
+    folders |= {str(Path(spec.origin).parents[1])} if spec and spec.origin else set()
+    kept = [f for f in sorted(folders) if f not in ("/", "/usr")]
+    return [f for f in kept if not any(f != other and f.startswith(other + os.sep) for other in kept)]
+
+
+def _model_folders() -> list[str]:
+    folders = [str(PACKAGE.parent / "data" / "tiny-gpt2")]
+    name = os.environ.get("AUTOGRADER_MODEL", "")
+    if name and name != "tiny":
+        from autograder.model.load import model_folder
+
+        folders.append(str(model_folder(name)))
+    return folders
