@@ -15,9 +15,9 @@ class UserError(Exception):
 # Errors of other parts that are already sentences for a person. Looked up by name, so that nothing is imported for it.
 _SENTENCES = (
     ("autograder.stages", "UnknownStage"),
-    ("autograder.model", "ModelError"),
-    ("autograder.notebooks.build", "BuildError"),
-    ("autograder.notebooks", "NotebookError"),
+    ("autograder.model.config", "ModelError"),
+    ("autograder.notebooks.errors", "BuildError"),
+    ("autograder.notebooks.errors", "NotebookError"),
 )
 
 

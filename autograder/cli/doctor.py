@@ -1,0 +1,140 @@
+"""`autograder doctor`: what is installed, what is found, and what to do about the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from autograder.cli.errors import EXIT_FAILED
+
+PACKAGE = "prefix-cache-course"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. `remedy` is empty when there is nothing to do."""
+
+    what: str
+    found: str
+    remedy: str = ""
+    needed: bool = True  # False: something works less well without it, and nothing fails
+
+    @property
+    def mark(self) -> str:
+        return "ok" if not self.remedy else "missing" if self.needed else "note"
+
+
+def run() -> int:
+    """Print the findings; the exit status is 1 when something that is needed is missing."""
+    findings = list(examine())
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        print(f"{finding.mark:<8} {finding.what:<{width}}  {finding.found}")
+        if finding.remedy:
+            print(f"{'':<8} {'':<{width}}  -> {finding.remedy}")
+    missing = [finding for finding in findings if finding.mark == "missing"]
+    print(f"\n{len(missing)} to put right." if missing else "\nNothing is missing.")
+    return EXIT_FAILED if missing else 0
+
+
+def examine() -> Iterator[Finding]:
+    """Look at the installation, the machine, the models and the current folder."""
+    yield _python()
+    yield _package()
+    yield from _dependencies()
+    yield _alembic()
+    yield _sandbox()
+    yield _numpy()
+    yield _tiny_model()
+    yield _fetched_models()
+    yield _folder()
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} in {sys.prefix}"
+    return Finding("Python", found, "" if sys.version_info >= (3, 10) else "install Python 3.10 or newer")
+
+
+def _package() -> Finding:
+    where = Path(__file__).resolve().parents[1]
+    return Finding("autograder", f"{version(PACKAGE)} in {where}")
+
+
+def _dependencies() -> Iterator[Finding]:
+    """One line for everything that is right, and one for each package that is not."""
+    from packaging.requirements import Requirement
+
+    wanted = [Requirement(text) for text in requires(PACKAGE) or () if "extra ==" not in text]
+    good = []
+    for requirement in wanted:
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            yield Finding(requirement.name, "not installed", f"pip install '{requirement}'")
+            continue
+        if requirement.specifier.contains(found, prereleases=True):
+            good.append(f"{requirement.name} {found}")
+        else:
+            yield Finding(requirement.name, found, f"pip install '{requirement}'")
+    shown = [text for text in good if text.split()[0] in ("jupyterlab", "nbgrader", "numpy")]
+    yield Finding("packages", f"{', '.join(shown)} and {len(good) - len(shown)} more")
+
+
+def _alembic() -> Finding:
+    beside = Path(sys.executable).with_name("alembic")
+    if found := shutil.which("alembic"):
+        return Finding("alembic", found)
+    remedy = f"nbgrader needs it on PATH: activate the environment, or add {beside.parent} to PATH"
+    return Finding("alembic", "not on PATH", remedy)
+
+
+def _sandbox() -> Finding:
+    if found := shutil.which("bwrap"):
+        return Finding("bubblewrap", found)
+    remedy = "apt install bubblewrap" if sys.platform == "linux" else "it exists for Linux only"
+    return Finding(
+        "bubblewrap", "not installed; submissions are graded without an operating-system sandbox", remedy, needed=False
+    )
+
+
+def _numpy() -> Finding:
+    from autograder.timing import machine
+
+    return Finding("machine", machine())
+
+
+def _tiny_model() -> Finding:
+    from autograder.model import ModelError, load_model, load_tokenizer
+
+    try:
+        load_tokenizer("tiny")
+        return Finding("model tiny", repr(load_model("tiny")))
+    except ModelError as error:
+        return Finding("model tiny", str(error), "install the package again")
+
+
+def _fetched_models() -> Finding:
+    from autograder.model.config import PUBLISHED
+    from autograder.model.load import fetched_folder
+
+    found = [name for name in PUBLISHED if (fetched_folder(name) / "config.json").is_file()]
+    if chosen := os.environ.get("AUTOGRADER_MODEL"):
+        return Finding("models fetched", f"{', '.join(found) or 'none'}; AUTOGRADER_MODEL={chosen}")
+    return Finding("models fetched", ", ".join(found) or "none, and none is needed (`autograder fetch gpt2` gets one)")
+
+
+def _folder() -> Finding:
+    from autograder.cli.errors import UserError
+    from autograder.cli.find import find_work
+
+    try:
+        work = find_work(None, None)
+    except UserError as error:
+        return Finding("this folder", str(error))
+    return Finding("this folder", f"{work.path.name}, stage {work.stage.name}")

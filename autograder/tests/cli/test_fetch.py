@@ -1,0 +1,113 @@
+"""`autograder fetch`, against a stand-in for the hub on loopback."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autograder.model.load import _tiny_folder
+from autograder.tests.cli.hub_stand_in import serve
+
+REPO = "openai-community/gpt2"
+
+# The command in a process of its own, for which the committed model is "gpt2" and a chunk is small.
+COMMAND = textwrap.dedent("""
+    import huggingface_hub.constants
+    from autograder.model import config
+    from autograder.model.load import _tiny_folder, read_config
+    huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 100_000
+    config.PUBLISHED["gpt2"] = read_config(_tiny_folder())
+    from autograder.cli import main
+    main()
+""")
+
+
+@pytest.fixture
+def files():
+    return {
+        file: (_tiny_folder() / file).read_bytes() for file in ("config.json", "tokenizer.json", "model.safetensors")
+    }
+
+
+@pytest.fixture
+def fetch(tmp_path):
+    """Runs `autograder fetch` against a hub; the user's cache is in tmp_path."""
+
+    def run(hub, name="gpt2"):
+        env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path), "HF_ENDPOINT": hub.url}
+        command = [sys.executable, "-c", COMMAND, "fetch", name]
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+def folder_in(tmp_path: Path) -> Path:
+    return next(tmp_path.rglob("models/gpt2"))
+
+
+def test_a_model_is_fetched_verified_and_loaded(fetch, files, tmp_path):
+    with serve(REPO, files) as hub:
+        result = fetch(hub)
+    assert result.returncode == 0, result.stderr
+    folder = folder_in(tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+    assert str(folder) in result.stdout
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_stopped(fetch, files, tmp_path):
+    with serve(REPO, files) as hub:
+        hub.break_off_after = 1_000_000
+        first = fetch(hub)
+        assert first.returncode == 2
+        assert "goes on where it stopped" in first.stderr
+        assert "Traceback" not in first.stderr
+        assert not (folder_in(tmp_path) / "config.json").exists()  # so that it does not count as fetched
+        done = (folder_in(tmp_path) / "model.safetensors.part").stat().st_size
+        assert 0 < done < len(files["model.safetensors"])
+
+        hub.break_off_after, hub.broken = None, False
+        hub.requests.clear()
+        second = fetch(hub)
+    assert second.returncode == 0, second.stderr
+    assert ("GET", "model.safetensors", f"bytes={done}-") in hub.requests
+    assert "tokenizer.json is there already" in second.stdout
+    assert (folder_in(tmp_path) / "model.safetensors").read_bytes() == files["model.safetensors"]
+
+
+def test_what_arrives_damaged_is_not_kept(fetch, files, tmp_path):
+    with serve(REPO, files) as hub:
+        hub.damage = {"model.safetensors"}
+        result = fetch(hub)
+        assert result.returncode == 2
+        assert "model.safetensors of openai-community/gpt2 arrived damaged" in result.stderr
+        assert [path.name for path in folder_in(tmp_path).iterdir()] == ["tokenizer.json"]
+        hub.damage = set()
+        assert fetch(hub).returncode == 0
+
+
+def test_a_model_of_another_shape_is_refused(fetch, files):
+    files["config.json"] = files["config.json"].replace(b'"n_layer": 12', b'"n_layer": 11')
+    with serve(REPO, files) as hub:
+        result = fetch(hub)
+    assert result.returncode == 2
+    assert "What was fetched is not GPT-2" in result.stderr
+
+
+def test_without_a_network_the_message_says_what_to_do_by_hand(fetch, files):
+    with serve(REPO, files) as hub:
+        pass  # the server is gone again
+    result = fetch(hub)
+    assert result.returncode == 2
+    assert "copy config.json, model.safetensors, tokenizer.json of openai-community/gpt2 into" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unknown_name_is_answered_with_the_choices(fetch, files):
+    with serve(REPO, files) as hub:
+        result = fetch(hub, "gpt3")
+        assert hub.requests == []
+    assert result.returncode == 2
+    assert result.stderr.strip().endswith("choose one of gpt2, gpt2-medium, gpt2-large, gpt2-xl.")
