@@ -46,7 +46,8 @@ class StudentError(Exception):
             return f"{self.name}: {self.message}."
         place = ""
         if self.where:
-            place = f" (line {self.where.get('line')} of {self.where.get('cell')}: {self.where.get('text')})"
+            text = f": {self.where['text']}" if self.where.get("text") else ""
+            place = f" (line {self.where.get('line')} of {self.where.get('cell')}{text})"
         message = f": {self.message}" if self.message else ""
         return f"{self.name} raised {self.type}{message}{place}."
 

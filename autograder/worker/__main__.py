@@ -61,11 +61,14 @@ def main() -> None:
         frame = protocol.read_frame(requests)
         if frame is None:
             return
-        reply = runtime.perform(protocol.decode(frame))
+        request = protocol.decode(frame)
+        number = {"number": request.pop("number")}
+        reply = runtime.perform(request)
         try:
-            data = protocol.encode(reply)
+            data = protocol.encode(reply | number)
         except Exception as error:
-            data = protocol.encode({"error": {"kind": "bad-result", "type": "BadResult", "message": str(error)[:600]}})
+            bad = {"kind": "bad-result", "type": "BadResult", "message": str(error)[:600]}
+            data = protocol.encode({"error": bad} | number)
         replies.write(data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import secrets
 import signal
 import subprocess
 import sys
@@ -126,12 +127,17 @@ class Worker:
         if self.closed:
             raise WorkerGone("the worker has ended")
         deadline = time.monotonic() + (self.call_seconds if seconds is None else seconds)
-        frame = protocol.encode(message)
+        number = secrets.randbits(62)  # a reply written before the question cannot carry it
+        frame = protocol.encode({**message, "number": number})
         if len(frame) <= _PIPE_BYTES:
             self._send(frame)
         else:  # a worker that does not read must not stop the grader
             threading.Thread(target=self._send, args=(frame,), daemon=True).start()
-        return self._wait(max(0.0, deadline - time.monotonic()), doing)
+        reply = self._wait(max(0.0, deadline - time.monotonic()), doing)
+        if reply.pop("number", None) != number:
+            self.close()
+            raise WorkerGone(f"a reply that answers no question came while {doing}")
+        return reply
 
     def _send(self, frame: bytes) -> None:
         with contextlib.suppress(OSError, ValueError):

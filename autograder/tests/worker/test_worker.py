@@ -1,0 +1,164 @@
+"""The worker: runs cells, answers requests, and never takes the grader down with it."""
+
+import os
+
+import numpy as np
+import pytest
+
+from autograder.judge.framework import Failure
+from autograder.judge.student import StudentError, local_student, worker_student
+from autograder.worker.client import Cell, Worker, WorkerGone
+
+FUNCTIONS = """
+import numpy as np
+def double(x): return np.asarray(x) * 2.0
+def first_ids(ids): return np.asarray(ids)[:2]
+def refuse(ids): raise ValueError("an empty prompt")
+def crash(ids): return undefined_name
+def silent(ids): return None
+def spoil(ids):
+    ids.append(0)
+    return ids
+def stub(): raise NotImplementedError()
+def words(): return "two words"
+def liar():
+    class Liar:
+        def __eq__(self, other): return True
+        def __array__(self, dtype=None, copy=None): return np.array([None], dtype=object)
+    return Liar()
+"""
+
+
+@pytest.fixture(scope="module", params=["worker", "notebook kernel"])
+def student(request):
+    if request.param == "worker":
+        with Worker() as worker:
+            assert worker.run_cell(Cell("functions", FUNCTIONS)) is None
+            yield worker_student(worker)
+    else:
+        namespace = {"__name__": "student"}
+        exec(compile(FUNCTIONS, "<functions>", "exec"), namespace)
+        yield local_student(namespace)
+
+
+def test_results_come_back_as_plain_arrays_and_ids(student):
+    assert student.array("double", [1, 2]).tolist() == [2.0, 4.0]
+    assert student.array("double", np.float32([[1.5]])).tolist() == [[3.0]]
+    assert student.ids("first_ids", [5, 6, 7]) == [5, 6]
+    assert student.plain("words") == "two words"
+
+
+def test_an_expected_error_must_be_a_value_or_index_error(student):
+    assert student.expect_error("refuse", [], what="an empty prompt") == "an empty prompt"
+    with pytest.raises(Failure, match="returned as if nothing were wrong"):
+        student.expect_error("silent", [], what="an empty prompt")
+    with pytest.raises(Failure, match=r"crash raised NameError.*line 6 of functions"):
+        student.expect_error("crash", [], what="an empty prompt")
+
+
+def test_an_unwritten_function_is_not_taken_for_a_refusal(student):
+    with pytest.raises(StudentError) as caught:
+        student.expect_error("stub", what="anything")
+    assert caught.value.stub
+
+
+def test_a_changed_argument_fails_the_check_that_called(student):
+    with pytest.raises(Failure, match="changed one of its arguments"):
+        student.ids("spoil", [1, 2])
+
+
+def test_an_object_that_equals_everything_is_not_a_result(student):
+    with pytest.raises(StudentError, match="not an array of numbers"):
+        student.array("liar")
+
+
+def test_a_missing_function_is_named(student):
+    with pytest.raises(StudentError, match="prefill is not defined"):
+        student.array("prefill", [1])
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("x = 1 +", "SyntaxError"),
+        ("input()", "EOFError"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("from autograder.judge.recompute import recompute", "ImportError"),
+        ("x = bytearray(64 * 2**30)", "MemoryError"),
+    ],
+)
+def test_a_cell_that_fails_is_reported_and_the_worker_goes_on(source, kind):
+    with Worker() as worker:
+        assert worker.run_cell(Cell("scratch", source))["type"] == kind
+        assert worker.run_cell(Cell("next", "y = 2")) is None
+
+
+def test_magics_and_shell_commands_do_nothing_but_the_rest_of_the_cell_runs():
+    with Worker() as worker:
+        source = "%matplotlib inline\n!touch made-by-the-shell\ndef f(): return [1.0]\nbreakpoint()"
+        assert worker.run_cell(Cell("magic", source)) is None
+        assert worker_student(worker).array("f").tolist() == [1.0]
+        assert not worker_student(worker).file_exists("made-by-the-shell")
+
+
+def test_a_kernel_that_ends_is_told_with_the_cell():
+    with Worker() as worker, pytest.raises(WorkerGone, match=r"ended while running scratch \(exit status 0\)"):
+        worker.run_cell(Cell("scratch", "import os; os._exit(0)"))
+
+
+@pytest.mark.parametrize(
+    "loop", ["while True: pass", "while True:\n    try:\n        while True: pass\n    except BaseException: pass"]
+)
+def test_an_endless_loop_is_stopped_at_its_deadline(loop):
+    with Worker(call_seconds=0.5) as worker, pytest.raises(WorkerGone) as caught:
+        worker.run_cell(Cell("loop", loop))
+    assert caught.value.timed_out
+
+
+# The pipe: whatever a hostile worker writes, the grader gets WorkerGone or a StudentError, never anything else.
+FIND_PIPE = "import os, struct\npipe = max(int(n) for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}') and 'pipe' in os.readlink(f'/proc/self/fd/{n}'))\n"  # noqa: E501
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="finds its pipe through /proc")
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.write(pipe, b'garbage garbage garbage'); os._exit(1)",
+        "os.write(pipe, struct.pack('>I', 2**32 - 1))",
+        "os.write(pipe, struct.pack('>I', 3) + b'\\xc1\\xc1\\xc1')",
+        "body = b'\\x91' * 100000; os.write(pipe, struct.pack('>I', len(body)) + body)",
+        "body = b'\\xdf\\xff\\xff\\xff\\xff'; os.write(pipe, struct.pack('>I', len(body)) + body)",
+        "body = b'\\x01'; os.write(pipe, struct.pack('>I', len(body)) + body)",
+        "os.write(pipe, struct.pack('>I', 100) + b'\\x80'); os.close(pipe); os._exit(0)",
+        "os.close(pipe)",
+        "import time\nfor _ in range(200): os.write(pipe, b'\\x00'); time.sleep(0.1)",
+    ],
+)
+def test_a_forged_reply_ends_the_worker_and_nothing_else(attack):
+    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
+        worker.run_cell(Cell("attack", FIND_PIPE + attack))
+        worker.run_cell(Cell("next", "pass"))
+        worker.run_cell(Cell("next", "pass"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="finds its pipe through /proc")
+def test_a_reply_that_was_never_asked_for_is_not_taken_for_an_answer():
+    """A student who writes replies ahead of the questions gets no answer accepted."""
+    forged = "import msgpack\nbody = msgpack.packb({'value': [1, 2, 3]})\n"
+    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
+        worker.run_cell(Cell("attack", FIND_PIPE + forged + "os.write(pipe, struct.pack('>I', len(body)) + body)"))
+        worker_student(worker).ids("generate", [1])
+
+
+def test_nothing_is_left_behind_when_a_worker_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Worker() as worker:
+        worker.run_cell(Cell("files", "open('litter', 'w').write('x')"))
+        pid = worker._process.pid
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
