@@ -166,7 +166,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mistakes: Mistakes = 
     n_head, n_query, head_dim = q.shape
     n_seq = k.shape[1]
     scale = {"head_dim": math.sqrt(head_dim), "none": 1.0, "n_embd": math.sqrt(n_head * head_dim)}[mistakes.scale]
-    scores = np.einsum("hqd,hkd->hqk", q, k, optimize=True) / scale
+    scores = q @ k.swapaxes(1, 2) / scale  # [n_head, n_query, n_seq]
     query = np.arange(n_query)[:, None] + (0 if mistakes.mask == "no-offset" else n_seq - n_query)
     hidden = np.arange(n_seq)[None, :] > query
     if mistakes.mask == "strict":  # a token does not see itself; the first one has nothing else
@@ -174,7 +174,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mistakes: Mistakes = 
     if mistakes.mask != "none":
         scores = np.where(hidden, -np.inf, scores)
     scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.einsum("hqk,hkd->hqd", scores / scores.sum(axis=-1, keepdims=True), v, optimize=True)
+    return scores / scores.sum(axis=-1, keepdims=True) @ v
 
 
 def layer_norm(x, weight, bias, eps=1e-5, kind="right"):
@@ -194,7 +194,7 @@ def gelu(x, kind="tanh"):
     """GELU in GPT-2's tanh form (Hendrycks and Gimpel 2016), or a function often taken for it."""
     x = np.asarray(x, np.float64)
     if kind == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     if kind == "exact":
         return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
     if kind == "sigmoid":

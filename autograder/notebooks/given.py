@@ -16,10 +16,10 @@ from autograder.stages import Stage, earlier_stages
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
 _ABOUT = (
-    "The functions of the earlier stages ({titles}), as the course solved them. Made from the course's solutions, so that "
-    "a stage can be solved and marked for itself, whatever became of the ones before. Changes made here count for nothing: "
-    "the file is replaced when the work is graded. To build on functions of your own, load your notebook: "
-    "mine = autograder.load_notebook({path!r})."
+    "The functions of the earlier stages ({titles}), as the course solved them. Made from the course's solutions, so "
+    "that a stage can be solved and marked for itself, whatever became of the ones before. Changes made here count for "
+    "nothing: the file is replaced when the work is graded. To build on functions of your own, load your notebook: "
+    'mine = autograder.load_notebook("{path}").'
 )
 
 
@@ -138,10 +138,8 @@ def _free_names(tree: ast.Module) -> list[str]:
                 bound.add(node.id)
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            bound.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
+            bound.add(node.name or "")
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             bound.update(a.asname or a.name.split(".")[0] for a in node.names)
     return [name for name in read if name not in bound]
