@@ -55,6 +55,21 @@ class JudgeModel:
         """What stands for this model in a request to the worker."""
         return {"__model__": self.spec, "patches": self.patches}
 
+    def part(self, path: str) -> ModelPart:
+        """A part of the weights, such as "blocks.1.attn", to be passed where the student's function takes that part."""
+        return ModelPart(self, path)
+
+
+@dataclass(frozen=True)
+class ModelPart:
+    """A part of a model's weights, by its path of names and numbers."""
+
+    model: JudgeModel
+    path: str
+
+    def wire(self) -> dict:
+        return {**self.model.wire(), "part": self.path}
+
 
 @lru_cache(maxsize=2)
 def _trained_weights(name: str) -> Weights:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.judge.cases import JudgeModel
+from autograder.judge.cases import JudgeModel, ModelPart
 from autograder.judge.framework import Failure
 from autograder.judge.recompute import KV
 
@@ -194,7 +194,7 @@ class Student:
 def _wire(value: Any) -> Any:
     if isinstance(value, Handle):
         return {"__handle__": value.number}
-    if isinstance(value, JudgeModel):
+    if isinstance(value, (JudgeModel, ModelPart)):
         return value.wire()
     if isinstance(value, (list, tuple)):
         return [_wire(v) for v in value]

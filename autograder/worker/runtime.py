@@ -125,7 +125,8 @@ class Runtime:
             if "__handle__" in value:
                 return self._handles[value["__handle__"]]
             if "__model__" in value:
-                return self._model(value["__model__"], value.get("patches") or {})
+                weights = self._model(value["__model__"], value.get("patches") or {})
+                return _part(weights, value["part"]) if "part" in value else weights
             return {key: self._argument(v) for key, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._argument(v) for v in value]
@@ -197,6 +198,13 @@ class Runtime:
         filename, line, function = place
         text = linecache.getline(filename, line).strip()
         return {"cell": filename.strip("<>"), "line": line, "text": text[:200], "function": function}
+
+
+def _part(weights, path):
+    """A part of the weights by its path, such as "blocks.1.attn"."""
+    for name in path.split("."):
+        weights = weights[int(name)] if name.isdigit() else getattr(weights, name)
+    return weights
 
 
 def _snapshot(value):
