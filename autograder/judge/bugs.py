@@ -28,6 +28,12 @@ def define(key: str, label: str, sentence: str) -> Bug:
 
 
 NOT_WRITTEN = define("not-written", "not written yet", "The function still raises NotImplementedError: write its body.")
+INPUT_CHANGED = define(
+    "input-changed",
+    "an input changed in place",
+    "It looks as if the function wrote into what it was given: x = x - m makes a new array, while x -= m changes the "
+    "caller's.",
+)
 POSITIONS_RESET = define(
     "positions-reset",
     "positions reset to 0",

@@ -5,7 +5,8 @@ The tolerance on logits, atol 1e-3 and rtol 1e-2, is the usual envelope of a 12-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -44,13 +45,79 @@ def expect_close(
     """
     if matches(actual, expected, atol, rtol):
         return
-    bug = None
+    bug = recognize(actual, expected, suspects, atol=atol, rtol=rtol)
+    raise Failure(prop, f"{_difference(actual, expected, name, axes, atol, rtol)} ({where}).", bug)
+
+
+def recognize(
+    actual: np.ndarray, expected: np.ndarray, suspects: Suspects, atol: float = ATOL, rtol: float = RTOL
+) -> Bug | None:
+    """The first suspect whose wrong numbers `actual` agrees with, where they can be told from the right ones."""
     for suspect, wrong in suspects:
         candidate = wrong()
         if not matches(candidate, expected, atol, rtol) and matches(actual, candidate, atol, rtol):
-            bug = suspect
-            break
-    raise Failure(prop, f"{_difference(actual, expected, name, axes, atol, rtol)} ({where}).", bug)
+            return suspect
+    return None
+
+
+class Sweep:
+    """One property at many lengths: goes through all of them, then fails with the first failure and a list of all.
+
+        sweep = Sweep("lengths")
+        for n in range(1, n_ctx + 1):
+            with sweep.at(n):
+                expect_close(..., suspects=sweep.suspects(...))
+        sweep.finish()
+
+    Wrong numbers are looked up among the suspects for the first few failures only, until one is recognized.
+    """
+
+    def __init__(self, unit: str = "lengths", looks: int = 4):
+        self._unit = unit
+        self._looks = looks
+        self._tried: list[int] = []
+        self._failed: dict[int, Failure] = {}
+
+    @contextlib.contextmanager
+    def at(self, length: int) -> Iterator[None]:
+        from autograder.judge.student import StudentError
+
+        self._tried.append(length)
+        try:
+            yield
+        except Failure as failure:
+            self._failed[length] = failure
+        except StudentError as error:
+            if error.stub or error.kind == "missing":
+                raise
+            self._failed[length] = Failure(None, error.sentence)
+
+    def suspects(self, suspects: Suspects) -> Suspects:
+        named = any(failure.bug for failure in self._failed.values())
+        return () if named or len(self._failed) >= self._looks else suspects
+
+    def finish(self) -> None:
+        """Raise the first failure, if there was one, with the failing lengths listed."""
+        if not self._failed:
+            return
+        failures = list(self._failed.values())
+        bug = next((failure.bug for failure in failures if failure.bug), None)
+        if len(failures) == len(self._tried) and len(failures) > 1:
+            which = f"All {len(failures)} {self._unit} fail"
+        else:
+            which = f"Failing {self._unit}: {in_words(self._failed)}, of {in_words(self._tried)}"
+        raise Failure(failures[0].prop, f"{failures[0].detail} {which}.", bug)
+
+
+def in_words(numbers: Iterable[int]) -> str:
+    """Whole numbers as runs: "1, 3 to 7, 12"."""
+    runs: list[list[int]] = []
+    for n in sorted(set(numbers)):
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(f"{a}" if a == b else f"{a}, {b}" if b == a + 1 else f"{a} to {b}" for a, b in runs)
 
 
 def _difference(actual, expected, name, axes, atol, rtol) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.judge.bugs import INPUT_CHANGED, Bug
 from autograder.judge.cases import JudgeModel, ModelPart
 from autograder.judge.framework import Failure
 from autograder.judge.recompute import KV
@@ -138,8 +139,13 @@ class Student:
 
     # Errors
 
-    def expect_error(self, name: str, *args: Any, what: str, prop: str | None = None, **kwargs: Any) -> str:
-        """The message of the ValueError or IndexError that the call must raise; a Failure when it does not."""
+    def expect_error(
+        self, name: str, *args: Any, what: str, prop: str | None = None, bug: Bug | None = None, **kwargs: Any
+    ) -> str:
+        """The message of the ValueError or IndexError that the call must raise; a Failure when it does not.
+
+        bug: what it is called when the call returns as if nothing were wrong.
+        """
         try:
             self._call(name, args, kwargs, "none")
         except StudentError as error:
@@ -149,7 +155,7 @@ class Student:
                 raise
             detail = f"For {what}, {error.sentence[:-1]}; a ValueError is expected."
             raise Failure(prop, detail) from None
-        raise Failure(prop, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.")
+        raise Failure(prop, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug)
 
     # Inside
 
@@ -162,7 +168,9 @@ class Student:
         reply = self._reply(name, request)
         if reply.get("changed"):
             raise Failure(
-                "A function leaves its inputs as they were.", f"{name} changed one of its arguments in place."
+                "A function leaves its inputs as they were.",
+                f"{name} changed one of its arguments in place.",
+                INPUT_CHANGED,
             )
         return reply.get("value")
 
