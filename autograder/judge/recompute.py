@@ -22,20 +22,28 @@ class Mistakes:
     """What a wrong implementation does otherwise. The default is the right model."""
 
     positions: str = "right"  # "right", "missing"
-    mask: str = "causal"  # "causal", "none", "no-offset", "strict"
+    embedding: str = "right"  # "right", "scaled" (wte times sqrt(n_embd))
+    mask: str = "causal"  # "causal", "none", "no-offset", "strict", "reversed", "zeros", "after-softmax"
+    softmax: str = "keys"  # "keys", "queries": the axis it runs over
     qkv: str = "qkv"  # the order in which c_attn's three parts are taken
-    split: str = "right"  # "right", "reshape"
+    split: str = "right"  # "right", "reshape", "interleaved" (each head's q, k, v side by side)
     merge: str = "right"  # "right", "reshape"
-    scale: str = "head_dim"  # "head_dim", "none", "n_embd"
-    gelu: str = "tanh"  # "tanh", "exact", "sigmoid", "relu"
+    scale: str = "head_dim"  # "head_dim", "none", "n_embd", "n_head", "no-root" (head_dim itself)
+    gelu: str = "tanh"  # "tanh", "exact", "sigmoid", "relu", "none"
     eps: float = 1e-5
-    norm: str = "right"  # "right", "sample" (n - 1), "eps-outside", "no-bias", "no-weight"
+    norm: str = (
+        "right"  # "right", "sample" (n - 1), "eps-outside", "no-bias", "no-weight", "no-root", "no-mean", "whole"
+    )
     final_norm: bool = True
-    order: str = "pre-norm"  # "pre-norm", "post-norm", "parallel"
+    order: str = (
+        "pre-norm"  # "pre-norm", "post-norm", "parallel", "normed-residual", "no-ln_1", "no-ln_2", "ln_1-twice"
+    )
     residual: str = "both"  # "both", "no-attention", "no-mlp"
     biases: bool = True
-    head: str = "tied"  # "tied"
+    missing_bias: str = ""  # the one left out: "attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
+    head: str = "tied"  # "tied", "probabilities" (softmax of the logits)
     layers_as_text: bool = False  # layer 10 before layer 2
+    blocks: str = "all"  # "all", "not-last", "first-only", "reversed"
 
     def with_(self, **changes) -> Mistakes:
         return replace(self, **changes)
@@ -84,18 +92,23 @@ class Reference:
             self._runs.move_to_end(key)
             return self._runs[key]
         x = self._array(self._weights.wte)[list(token_ids)]
+        if mistakes.embedding == "scaled":
+            x = x * math.sqrt(self.config.n_embd)
         if mistakes.positions == "right":
             x = x + self._array(self._weights.wpe)[positions]
         blocks = list(range(self.config.n_layer))
         if mistakes.layers_as_text:
             blocks.sort(key=str)
+        if mistakes.blocks != "all":
+            blocks = {"not-last": blocks[:-1], "first-only": blocks[:1], "reversed": blocks[::-1]}[mistakes.blocks]
         kv: KV = []
         for i, index in enumerate(blocks):
             x, layer = self._block(x, self._weights.blocks[index], past[i] if past else None, mistakes)
             kv.append(layer)
         if mistakes.final_norm:
             x = self._norm(x, self._weights.ln_f, mistakes)
-        run = Run(x @ self._array(self._weights.wte).T, kv)
+        logits = x @ self._array(self._weights.wte).T
+        run = Run(softmax(logits) if mistakes.head == "probabilities" else logits, kv)
         if key is not None:
             self._runs[key] = run
             while len(self._runs) > 64:
@@ -120,9 +133,17 @@ class Reference:
                 run = self.run([new_ids[-1]], past=run.kv, mistakes=mistakes)
         return new_ids, gaps
 
-    def _linear(self, x, linear, mistakes):
+    def attention_layer(self, x: np.ndarray, layer: int, *, mistakes: Mistakes = RIGHT) -> np.ndarray:
+        """What blocks[layer].attn makes of x [n_seq, n_embd], which is normalized already."""
+        return self._attention(np.asarray(x, np.float64), self._weights.blocks[layer].attn, None, mistakes)[0]
+
+    def block(self, x: np.ndarray, layer: int, *, mistakes: Mistakes = RIGHT) -> np.ndarray:
+        """What blocks[layer] makes of x [n_seq, n_embd]."""
+        return self._block(np.asarray(x, np.float64), self._weights.blocks[layer], None, mistakes)[0]
+
+    def _linear(self, x, linear, mistakes, name=None):
         y = x @ self._array(linear.weight)
-        return y + self._array(linear.bias) if mistakes.biases else y
+        return y + self._array(linear.bias) if mistakes.biases and mistakes.missing_bias != name else y
 
     def _norm(self, x, norm, mistakes):
         return layer_norm(x, self._array(norm.weight), self._array(norm.bias), mistakes.eps, mistakes.norm)
@@ -132,28 +153,40 @@ class Reference:
             attended, kv = self._attention(x, block.attn, past, mistakes)
             x = self._norm(x + attended, block.ln_1, mistakes)
             return self._norm(x + self._mlp(x, block.mlp, mistakes), block.ln_2, mistakes), kv
-        attended, kv = self._attention(self._norm(x, block.ln_1, mistakes), block.attn, past, mistakes)
+        normed = x if mistakes.order == "no-ln_1" else self._norm(x, block.ln_1, mistakes)
+        attended, kv = self._attention(normed, block.attn, past, mistakes)
+        if mistakes.order == "normed-residual":
+            x = normed
         middle = attended if mistakes.residual == "no-attention" else x + attended
         mlp_input = x if mistakes.order == "parallel" else middle
-        out = self._mlp(self._norm(mlp_input, block.ln_2, mistakes), block.mlp, mistakes)
+        if mistakes.order != "no-ln_2":
+            ln_2 = block.ln_1 if mistakes.order == "ln_1-twice" else block.ln_2
+            mlp_input = self._norm(mlp_input, ln_2, mistakes)
+        if mistakes.order == "normed-residual":
+            middle = mlp_input
+        out = self._mlp(mlp_input, block.mlp, mistakes)
         return (out if mistakes.residual == "no-mlp" else middle + out), kv
 
     def _mlp(self, x, mlp, mistakes):
-        return self._linear(gelu(self._linear(x, mlp.c_fc, mistakes), mistakes.gelu), mlp.c_proj, mistakes)
+        hidden = gelu(self._linear(x, mlp.c_fc, mistakes, "mlp.c_fc"), mistakes.gelu)
+        return self._linear(hidden, mlp.c_proj, mistakes, "mlp.c_proj")
 
     def _attention(self, x, attn, past, mistakes):
         n_new, n_embd = x.shape
         n_head = self.config.n_head
-        parts = dict(zip(mistakes.qkv, np.split(self._linear(x, attn.c_attn, mistakes), 3, axis=-1), strict=True))
+        qkv = self._linear(x, attn.c_attn, mistakes, "attn.c_attn")
+        parts = dict(zip(mistakes.qkv, np.split(qkv, 3, axis=-1), strict=True))
         if mistakes.split == "right":
             q, k, v = (parts[p].reshape(n_new, n_head, -1).swapaxes(0, 1) for p in "qkv")
+        elif mistakes.split == "interleaved":
+            q, k, v = np.split(qkv.reshape(n_new, n_head, -1).swapaxes(0, 1), 3, axis=-1)
         else:
             q, k, v = (parts[p].reshape(n_head, n_new, -1) for p in "qkv")
         if past is not None:
             k, v = np.concatenate([past[0], k], axis=1), np.concatenate([past[1], v], axis=1)
         heads = attention(q, k, v, mistakes)
         merged = (heads.swapaxes(0, 1) if mistakes.merge == "right" else heads).reshape(n_new, n_embd)
-        return self._linear(merged, attn.c_proj, mistakes), (k, v)
+        return self._linear(merged, attn.c_proj, mistakes, "attn.c_proj"), (k, v)
 
 
 def recompute(token_ids: Sequence[int], weights) -> np.ndarray:
@@ -165,26 +198,44 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mistakes: Mistakes = 
     """Attention of the last n_query of n_seq positions; q is [n_head, n_query, head_dim], k and v are full."""
     n_head, n_query, head_dim = q.shape
     n_seq = k.shape[1]
-    scale = {"head_dim": math.sqrt(head_dim), "none": 1.0, "n_embd": math.sqrt(n_head * head_dim)}[mistakes.scale]
+    scale = {
+        "head_dim": math.sqrt(head_dim),
+        "none": 1.0,
+        "n_embd": math.sqrt(n_head * head_dim),
+        "n_head": math.sqrt(n_head),
+        "no-root": head_dim,
+    }[mistakes.scale]
     scores = q @ k.swapaxes(1, 2) / scale  # [n_head, n_query, n_seq]
     query = np.arange(n_query)[:, None] + (0 if mistakes.mask == "no-offset" else n_seq - n_query)
     hidden = np.arange(n_seq)[None, :] > query
     if mistakes.mask == "strict":  # a token does not see itself; the first one has nothing else
         hidden = (np.arange(n_seq)[None, :] >= query) & (query > 0)
-    if mistakes.mask != "none":
-        scores = np.where(hidden, -np.inf, scores)
-    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return scores / scores.sum(axis=-1, keepdims=True) @ v
+    if mistakes.mask == "reversed":  # a token sees itself and the later ones
+        hidden = np.arange(n_seq)[None, :] < query
+    if mistakes.mask not in ("none", "after-softmax"):
+        scores = np.where(hidden, 0.0 if mistakes.mask == "zeros" else -np.inf, scores)
+    shares = softmax(scores, axis=-1 if mistakes.softmax == "keys" else -2)
+    if mistakes.mask == "after-softmax":  # the rows no longer add up to 1
+        shares = np.where(hidden, 0.0, shares)
+    return shares @ v
+
+
+def softmax(x, axis=-1):
+    """exp(x) as shares of its sum over an axis; the largest x is taken off first, so nothing overflows."""
+    shares = np.exp(x - x.max(axis=axis, keepdims=True))
+    return shares / shares.sum(axis=axis, keepdims=True)
 
 
 def layer_norm(x, weight, bias, eps=1e-5, kind="right"):
     """Layer normalization over the last axis, or a common wrong one (see Mistakes.norm)."""
     x = np.asarray(x, np.float64)
-    centered = x - x.mean(axis=-1, keepdims=True)
-    count = x.shape[-1] - (1 if kind == "sample" else 0)
-    variance = (centered**2).sum(axis=-1, keepdims=True) / count
+    axes = None if kind == "whole" else -1
+    centered = x if kind == "no-mean" else x - x.mean(axis=axes, keepdims=True)
+    variance = (centered**2).mean(axis=axes, keepdims=True)
+    if kind == "sample":
+        variance = variance * x.shape[-1] / (x.shape[-1] - 1)
     scale = np.sqrt(variance) + eps if kind == "eps-outside" else np.sqrt(variance + eps)
-    y = centered / scale
+    y = centered / (variance + eps if kind == "no-root" else scale)
     if kind != "no-weight":
         y = y * np.asarray(weight, np.float64)
     return y if kind == "no-bias" else y + np.asarray(bias, np.float64)
@@ -199,4 +250,6 @@ def gelu(x, kind="tanh"):
         return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
     if kind == "sigmoid":
         return x / (1 + np.exp(-1.702 * x))
+    if kind == "none":
+        return x
     return np.maximum(x, 0)
