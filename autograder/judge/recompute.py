@@ -31,13 +31,9 @@ class Mistakes:
     scale: str = "head_dim"  # "head_dim", "none", "n_embd", "n_head", "no-root" (head_dim itself)
     gelu: str = "tanh"  # "tanh", "exact", "sigmoid", "relu", "none"
     eps: float = 1e-5
-    norm: str = (
-        "right"  # "right", "sample" (n - 1), "eps-outside", "no-bias", "no-weight", "no-root", "no-mean", "whole"
-    )
+    norm: str = "right"  # see layer_norm
     final_norm: bool = True
-    order: str = (
-        "pre-norm"  # "pre-norm", "post-norm", "parallel", "normed-residual", "no-ln_1", "no-ln_2", "ln_1-twice"
-    )
+    order: str = "pre-norm"  # see Reference._block
     residual: str = "both"  # "both", "no-attention", "no-mlp"
     biases: bool = True
     missing_bias: str = ""  # the one left out: "attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
@@ -149,6 +145,8 @@ class Reference:
         return layer_norm(x, self._array(norm.weight), self._array(norm.bias), mistakes.eps, mistakes.norm)
 
     def _block(self, x, block, past, mistakes):
+        """mistakes.order: "pre-norm" (right), "post-norm", "parallel" (attention and MLP read the same x),
+        "normed-residual" (added to the normalized x), "no-ln_1", "no-ln_2", "ln_1-twice" (ln_2 never used)."""
         if mistakes.order == "post-norm":
             attended, kv = self._attention(x, block.attn, past, mistakes)
             x = self._norm(x + attended, block.ln_1, mistakes)
@@ -227,7 +225,11 @@ def softmax(x, axis=-1):
 
 
 def layer_norm(x, weight, bias, eps=1e-5, kind="right"):
-    """Layer normalization over the last axis, or a common wrong one (see Mistakes.norm)."""
+    """Layer normalization over the last axis, or a common wrong one.
+
+    kind: "right", "sample" (n - 1), "eps-outside" (of the root), "no-root" (divided by the variance), "no-mean" (not
+    centered), "whole" (one mean and variance for all of x), "no-weight", "no-bias".
+    """
     x = np.asarray(x, np.float64)
     axes = None if kind == "whole" else -1
     centered = x if kind == "no-mean" else x - x.mean(axis=axes, keepdims=True)
