@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -66,35 +67,45 @@ class Sweep:
         sweep = Sweep("lengths")
         for n in range(1, n_ctx + 1):
             with sweep.at(n):
-                expect_close(..., suspects=sweep.suspects(...))
+                sweep.close(actual, expected, name=..., where=..., suspects=...)
         sweep.finish()
 
-    Wrong numbers are looked up among the suspects for the first few failures only, until one is recognized.
+    Wrong numbers are looked up among the suspects only at the end, from the greatest length down: at the small ones
+    many mistakes look alike.
     """
 
     def __init__(self, unit: str = "lengths", looks: int = 4):
         self._unit = unit
         self._looks = looks
+        self._at = 0
         self._tried: list[int] = []
         self._failed: dict[int, Failure] = {}
+        self._wrong: list[tuple[int, Callable[[], Bug | None]]] = []
 
     @contextlib.contextmanager
     def at(self, length: int) -> Iterator[None]:
+        """What fails in this block fails at this length; a function that is not written yet ends the sweep."""
         from autograder.judge.student import StudentError
 
+        self._at = length
         self._tried.append(length)
         try:
             yield
         except Failure as failure:
-            self._failed[length] = failure
+            self._failed.setdefault(length, failure)
         except StudentError as error:
             if error.stub or error.kind == "missing":
                 raise
-            self._failed[length] = Failure(None, error.sentence)
+            self._failed.setdefault(length, Failure(None, error.sentence))
 
-    def suspects(self, suspects: Suspects) -> Suspects:
-        named = any(failure.bug for failure in self._failed.values())
-        return () if named or len(self._failed) >= self._looks else suspects
+    def close(self, actual: np.ndarray, expected: np.ndarray, *, suspects: Suspects = (), **options: Any) -> None:
+        """expect_close, with the suspects looked at when the sweep is finished."""
+        try:
+            expect_close(actual, expected, **options)
+        except Failure:
+            tolerance = {key: options[key] for key in ("atol", "rtol") if key in options}
+            self._wrong.append((self._at, lambda: recognize(actual, expected, suspects, **tolerance)))
+            raise
 
     def finish(self) -> None:
         """Raise the first failure, if there was one, with the failing lengths listed."""
@@ -102,11 +113,16 @@ class Sweep:
             return
         failures = list(self._failed.values())
         bug = next((failure.bug for failure in failures if failure.bug), None)
-        if len(failures) == len(self._tried) and len(failures) > 1:
-            which = f"All {len(failures)} {self._unit} fail"
+        if bug is None:
+            longest = sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]
+            bug = next(filter(None, (look() for _, look in longest)), None)
+        if len(self._failed) == len(set(self._tried)) and len(self._failed) > 1:
+            which = f" All {len(self._failed)} {self._unit} fail."
+        elif len(set(self._tried)) > 1:
+            which = f" Failing {self._unit}: {in_words(self._failed)} (of {in_words(self._tried)})."
         else:
-            which = f"Failing {self._unit}: {in_words(self._failed)}, of {in_words(self._tried)}"
-        raise Failure(failures[0].prop, f"{failures[0].detail} {which}.", bug)
+            which = ""
+        raise Failure(failures[0].prop, failures[0].detail + which, bug)
 
 
 def in_words(numbers: Iterable[int]) -> str:
