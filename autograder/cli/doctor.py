@@ -90,8 +90,8 @@ def _alembic() -> Finding:
     beside = Path(sys.executable).with_name("alembic")
     if found := shutil.which("alembic"):
         return Finding("alembic", found)
-    remedy = f"nbgrader needs it on PATH: activate the environment, or add {beside.parent} to PATH"
-    return Finding("alembic", "not on PATH", remedy)
+    remedy = f"to mark with nbgrader, activate the environment, or add {beside.parent} to PATH"
+    return Finding("alembic", "not on PATH", remedy, needed=False)
 
 
 def _sandbox() -> Finding:
@@ -135,6 +135,6 @@ def _folder() -> Finding:
 
     try:
         work = find_work(None, None)
-    except UserError as error:
-        return Finding("this folder", str(error))
+    except UserError:
+        return Finding("this folder", "no notebook of the course, or several")
     return Finding("this folder", f"{work.path.name}, stage {work.stage.name}")

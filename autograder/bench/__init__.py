@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m autograder.bench`, or `make bench`."""

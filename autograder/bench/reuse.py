@@ -1,0 +1,81 @@
+"""A cold request against one that reuses a saved prefix, on the course's own functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from autograder.timing import Comparison, Measurement, compare
+
+SUFFIX = 8
+PREFIXES = (16, 50, 100, 200, 400)
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What one prefix length gave."""
+
+    prefix: int
+    suffix: int
+    times: Comparison  # "cold", "reused", "cold (control)"
+
+    @property
+    def cold(self) -> Measurement:
+        return self.times["cold"]
+
+    @property
+    def reused(self) -> Measurement:
+        return self.times["reused"]
+
+    @property
+    def speedup(self) -> float:
+        return self.times.ratio("cold", "reused")
+
+    @property
+    def ideal(self) -> float:
+        """How many times fewer tokens go through the model."""
+        return (self.prefix + self.suffix) / self.suffix
+
+    @property
+    def short_of_ideal(self) -> float:
+        """How many times longer the reused request takes than if every token cost the same; 1 is ideal."""
+        return self.ideal / self.speedup
+
+
+def measure_reuse(
+    functions: SimpleNamespace,
+    weights: Any,
+    prefixes: tuple[int, ...] = PREFIXES,
+    suffix: int = SUFFIX,
+    repeats: int = 9,
+) -> list[Reuse]:
+    """Measure every prefix length. The control of each is a prefix of equal length that was never saved."""
+    results = []
+    rng = np.random.default_rng(0)
+    n_vocab = weights.config.n_vocab
+    for length in prefixes:
+        if length + suffix > weights.config.n_ctx:
+            continue
+        prefix, other = (rng.integers(0, n_vocab, length).tolist() for _ in range(2))
+        rest = rng.integers(0, n_vocab, suffix).tolist()
+        saved = functions.save_prefix_cache(prefix, weights)
+
+        def cold(ids: list[int]) -> None:
+            functions.prefill(ids, weights, functions.ModelCache(weights.config.n_layer))
+
+        times = compare(
+            {
+                "cold": lambda ids=prefix + rest: cold(ids),
+                "control": lambda ids=other + rest: cold(ids),
+                "reused": lambda saved=saved, n=length, rest=rest: functions.generate_with_prefix(
+                    saved, n, rest, weights
+                ),
+            },
+            repeats=repeats,
+            warmup=2,
+        )
+        results.append(Reuse(length, suffix, times))
+    return results

@@ -1,0 +1,34 @@
+"""The course's own functions, as a namespace to measure."""
+
+from __future__ import annotations
+
+import sys
+import types
+from types import SimpleNamespace
+
+from autograder.notebooks.given import given_source
+from autograder.notebooks.marks import read_script
+from autograder.notebooks.regions import without_markers
+from autograder.stages import find_stage
+
+
+def solved(stage_name: str = "save-and-reuse") -> SimpleNamespace:
+    """Everything that the stage's solution and the solutions before it define."""
+    from autograder.notebooks.given import SOLUTIONS
+
+    stage = find_stage(stage_name)
+    given = types.ModuleType("given")
+    exec(given_source(stage) or "", given.__dict__)
+    namespace = dict(given.__dict__)
+    outer = sys.modules.get("given")
+    sys.modules["given"] = given
+    try:
+        for cell in read_script(SOLUTIONS / f"{stage.module}.py"):
+            if cell.kind in ("setup", "solution"):
+                exec(without_markers(cell.source), namespace)
+    finally:
+        if outer is None:
+            del sys.modules["given"]
+        else:
+            sys.modules["given"] = outer
+    return SimpleNamespace(**{name: value for name, value in namespace.items() if not name.startswith("__")})

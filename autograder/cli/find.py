@@ -1,0 +1,91 @@
+"""Which notebook is meant, and which stage it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.cli.errors import UserError
+from autograder.stages import GRADED_STAGES, Stage, find_stage
+
+SUFFIXES = (".ipynb", ".py")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A file with a student's functions, and the stage they are written for."""
+
+    path: Path
+    stage: Stage
+
+
+def find_work(stage_name: str | None, notebook: Path | None) -> Work:
+    """The file named, or else the one notebook in this folder that belongs to the stage named, or to any stage."""
+    stage = _graded(find_stage(stage_name)) if stage_name else None
+    if notebook is None:
+        return _in_this_folder(stage)
+    if notebook.is_dir():
+        raise UserError(f"{notebook} is a folder; name the notebook in it with --notebook.")
+    if notebook.suffix not in SUFFIXES:
+        raise UserError(f"{notebook} is neither a notebook (.ipynb) nor a Python file (.py).")
+    if not notebook.exists():
+        raise UserError(f"{notebook} does not exist; look at the name, or leave --notebook out to use this folder's.")
+    stage = stage or stage_of(notebook)
+    if stage is None:
+        raise UserError(f"{notebook.name} does not say which stage it belongs to; add --stage NAME ({_names()}).")
+    return Work(notebook, stage)
+
+
+def stage_of(path: Path) -> Stage | None:
+    """The stage a file belongs to, told by its name, by its folder's, or by the checks it calls."""
+    stem = path.stem.lower().replace("-", "_").replace(" ", "_")
+    folder = path.resolve().parent.name
+    for stage in GRADED_STAGES:
+        if stage.module in stem:
+            return stage
+    for stage in GRADED_STAGES:
+        if folder == stage.assignment:
+            return stage
+    return _stage_by_checks(path)
+
+
+def _stage_by_checks(path: Path) -> Stage | None:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    if "autograder.check" not in text:
+        return None
+    from autograder.judge.framework import checks_of
+
+    for stage in GRADED_STAGES:
+        if any(f'autograder.check(\\"{check.id}\\")' in text or f'autograder.check("{check.id}")' in text
+               for check in checks_of(stage.name)):  # fmt: skip
+            return stage
+    return None
+
+
+def _in_this_folder(stage: Stage | None) -> Work:
+    found = [Work(path, its) for path in sorted(Path().glob("*.ipynb")) if (its := stage_of(path)) is not None]
+    if stage:
+        found = [work for work in found if work.stage == stage]
+    if len(found) > 1:
+        exact = [work for work in found if work.path.stem == work.stage.module]
+        found = exact if len(exact) == 1 else found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(work.path.name for work in found)
+        raise UserError(f"There are several notebooks here ({names}); choose one with --notebook.")
+    whose = f"of the stage {stage.name}" if stage else "of the course"
+    raise UserError(f"There is no notebook {whose} in this folder; go to its folder, or name it with --notebook PATH.")
+
+
+def _graded(stage: Stage) -> Stage:
+    if not stage.graded:
+        raise UserError(f"Nothing is graded in {stage.name}; the stages with checks are {_names()}.")
+    return stage
+
+
+def _names() -> str:
+    return ", ".join(stage.name for stage in GRADED_STAGES)
