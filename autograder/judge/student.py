@@ -6,7 +6,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,20 @@ class Handle:
     """Stands for an object of the student's."""
 
     number: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Arrives as an object with .token_ids, such as `lookup` ranks."""
+
+    token_ids: list[int]
+
+
+@dataclass(frozen=True)
+class AsTuple:
+    """Arrives as a tuple (a plain list or tuple arrives as a list)."""
+
+    items: Sequence[Any]
 
 
 class StudentError(Exception):
@@ -59,8 +74,9 @@ class Student:
     def __init__(self, perform: Callable[[dict[str, Any]], dict[str, Any]]):
         self._perform = perform
         self._held: list[int] = []
+        self._elsewhere = False
 
-    # Calls: the result in four forms
+    # Calls: the result in five forms
 
     def array(self, name: str, *args: Any, **kwargs: Any) -> np.ndarray:
         """The result as an array of numbers."""
@@ -83,6 +99,22 @@ class Student:
     def plain(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """The result as None, bool, int, float, str, list, dict or array."""
         return self._call(name, args, kwargs, "plain")
+
+    def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
+        """Which of the `Entry`s among the arguments came back, as an index, counted over all of them; None for None."""
+        value = self._call(name, args, kwargs, "entry")
+        if value is not None and type(value) is not int:
+            raise StudentError(name, {"kind": "bad-result", "message": "the result is not one of the entries"})
+        return value
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Calls in this context answer as another Python process would, where hash() of a text is another number."""
+        self._elsewhere = True
+        try:
+            yield
+        finally:
+            self._elsewhere = False
 
     def method(self, handle: Handle, name: str, *args: Any, returns: str = "plain", **kwargs: Any) -> Any:
         """handle.name(*args); returns is "plain", "array", "ids", "handle" or "none"."""
@@ -165,6 +197,8 @@ class Student:
     def _invoke(self, name, request, args, kwargs):
         request["args"] = [_wire(a) for a in args]
         request["kwargs"] = {key: _wire(a) for key, a in kwargs.items()}
+        if self._elsewhere:
+            request["elsewhere"] = True
         reply = self._reply(name, request)
         if reply.get("changed"):
             raise Failure(
@@ -202,6 +236,10 @@ class Student:
 def _wire(value: Any) -> Any:
     if isinstance(value, Handle):
         return {"__handle__": value.number}
+    if isinstance(value, Entry):
+        return {"__entry__": list(value.token_ids)}
+    if isinstance(value, AsTuple):
+        return {"__tuple__": [_wire(v) for v in value.items]}
     if isinstance(value, (JudgeModel, ModelPart)):
         return value.wire()
     if isinstance(value, (list, tuple)):

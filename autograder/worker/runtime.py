@@ -6,6 +6,7 @@ the reply; the student's objects stay here and are named by handles. See `perfor
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import operator
 import os
@@ -64,7 +65,19 @@ class Runtime:
         name = request["name"]
         if name not in self.namespace:
             return {"error": {"kind": "missing", "type": "NameError", "message": f"{name} is not defined"}}
-        return self._invoke(self.namespace[name], request)
+        return self._counted(request) if request.get("count") else self._invoke(self.namespace[name], request)
+
+    def _counted(self, request):
+        """A call, and the tokens that went through the model while it ran; None when no way of counting saw any."""
+        from autograder.model import Weights
+        from autograder.worker.counting import Meter
+
+        meter = Meter()
+        args = [self._argument(a) for a in request.get("args", [])]
+        args = [meter.weights(a) if isinstance(a, Weights) else a for a in args]
+        with meter.watching(self.namespace):
+            reply = self._invoke(self.namespace[request["name"]], {**request, "args": args})
+        return {**reply, "tokens": meter.tokens}
 
     def _op_method(self, request):
         return self._invoke(getattr(self._handles[request["handle"]], request["name"]), request)
@@ -72,12 +85,25 @@ class Runtime:
     def _invoke(self, function, request):
         args = [self._argument(a) for a in request.get("args", [])]
         kwargs = {key: self._argument(a) for key, a in request.get("kwargs", {}).items()}
-        before = [_snapshot(a) for a in (*args, *kwargs.values())]
-        result = function(*args, **kwargs)
-        changed = [
-            i for i, (a, b) in enumerate(zip((*args, *kwargs.values()), before, strict=True)) if not _unchanged(a, b)
-        ]
-        return {"value": self._give(result, request["returns"]), "changed": changed}
+        given = (*args, *kwargs.values())
+        before = [_snapshot(a) for a in given]
+        with self._elsewhere() if request.get("elsewhere") else contextlib.nullcontext():
+            result = function(*args, **kwargs)
+        changed = [i for i, (a, b) in enumerate(zip(given, before, strict=True)) if not _unchanged(a, b)]
+        value = _which(result, given) if request["returns"] == "entry" else self._give(result, request["returns"])
+        return {"value": value, "changed": changed}
+
+    @contextlib.contextmanager
+    def _elsewhere(self):
+        """As if in another process, where Python salts the hash of text with another secret."""
+        own = {"hash": self.namespace["hash"]} if "hash" in self.namespace else {}
+        if not own:
+            self.namespace["hash"] = _hash_elsewhere
+        try:
+            yield
+        finally:
+            if not own:
+                self.namespace.pop("hash", None)
 
     def _op_attribute(self, request):
         value = getattr(self._handles[request["handle"]], request["name"])
@@ -124,6 +150,10 @@ class Runtime:
         if isinstance(value, dict):
             if "__handle__" in value:
                 return self._handles[value["__handle__"]]
+            if "__entry__" in value:
+                return Entry(list(value["__entry__"]))
+            if "__tuple__" in value:
+                return tuple(self._argument(v) for v in value["__tuple__"])
             if "__model__" in value:
                 weights = self._model(value["__model__"], value.get("patches") or {})
                 return _part(weights, value["part"]) if "part" in value else weights
@@ -207,17 +237,63 @@ def _part(weights, path):
     return weights
 
 
+class Entry:
+    """What `lookup` ranks: an object with token_ids, as a store of saved prefixes holds."""
+
+    def __init__(self, token_ids: list[int]):
+        self.token_ids = token_ids
+
+    def __repr__(self) -> str:
+        return f"Entry({len(self.token_ids)} token_ids)"
+
+
+class _EntryBefore:
+    """An entry's content before a call, to compare with."""
+
+    def __init__(self, entry):
+        self._token_ids = list(entry.token_ids)
+
+    def __eq__(self, other):
+        return isinstance(other, Entry) and other.token_ids == self._token_ids
+
+    __hash__ = None
+
+
+def _which(result, given):
+    """The index of the entry that came back, counted over all entries among the arguments; None for none."""
+    if result is None:
+        return None
+    entries = [e for a in given if isinstance(a, (list, tuple)) for e in a if isinstance(e, Entry)]
+    for i, entry in enumerate(entries):
+        if entry is result:
+            return i
+    raise BadResult(f"the result is neither one of the entries nor None but of type {type(result).__name__}")
+
+
+def _hash_elsewhere(value):
+    """hash(), except that text hashes as it might in another process."""
+    if isinstance(value, (str, bytes)):
+        return hash((1, value))
+    if isinstance(value, tuple):
+        return hash(tuple(_hash_elsewhere(v) for v in value))
+    if isinstance(value, frozenset):
+        return hash(frozenset(_hash_elsewhere(v) for v in value))
+    return hash(value)
+
+
 def _snapshot(value):
     if isinstance(value, np.ndarray):
         return value.copy()
-    if isinstance(value, (list, dict)):
+    if isinstance(value, (list, tuple, dict)):
         return _copy_plain(value)
     return None
 
 
 def _copy_plain(value):
-    if isinstance(value, list):
-        return [_copy_plain(v) for v in value]
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copy_plain(v) for v in value)
+    if isinstance(value, Entry):
+        return _EntryBefore(value)
     if isinstance(value, dict):
         return {k: _copy_plain(v) for k, v in value.items()}
     return value
@@ -226,7 +302,7 @@ def _copy_plain(value):
 def _unchanged(value, before):
     if isinstance(before, np.ndarray):
         return value.shape == before.shape and value.tobytes() == before.tobytes()
-    if isinstance(before, (list, dict)):
+    if isinstance(before, (list, tuple, dict)):
         return value == before
     return True
 
