@@ -10,17 +10,18 @@ TORCH :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench build lint test-peers clean
+.PHONY: help demo test lab bench bench-figures build lint test-peers clean
 
 help:
-	@echo 'make demo        mark a sample class with nbgrader and show the marks'
-	@echo 'make test        run the tests'
-	@echo 'make lab         open JupyterLab on a copy of the released notebooks, in lab/'
-	@echo 'make build       make course/source and course/release from solutions/'
-	@echo 'make bench       measure, and print ratios with the machine and the date'
-	@echo 'make lint        check style and formatting'
-	@echo 'make test-peers  compare with transformers on PyTorch (installs both)'
-	@echo 'make clean       remove the sample class and caches; keeps lab/ and the gradebook'
+	@echo '  make demo        mark a sample class with nbgrader and show the marks'
+	@echo '  make test        run the tests'
+	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/'
+	@echo '  make build       make course/source and course/release from solutions/'
+	@echo '  make bench       measure, and print ratios with the machine and the date'
+	@echo '  make bench-figures  measure, and redraw the pictures of README.md'
+	@echo '  make lint        check style and formatting'
+	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
+	@echo '  make clean       remove the sample class and caches; keeps lab/ and the gradebook'
 
 demo: $(INSTALLED)
 	@$(PY) -m autograder demo
@@ -38,6 +39,9 @@ build: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(PY) -m autograder.bench
+
+bench-figures: $(INSTALLED)
+	@$(PY) -m autograder.bench --write
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
+import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.cli.errors import EXIT_FAILED
+from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import Work, find_work
+from autograder.stages import earlier_stages
 
 if TYPE_CHECKING:
     from autograder.judge.framework import CheckResult
@@ -32,20 +36,48 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
 
 def test_once(work: Work) -> int:
     """Run the checks, print each as it ends and then the closing line; the exit status."""
-    from autograder.cli.self_test import SelfTest
+    from autograder.grading.grade import GradingError, grade_submission
+    from autograder.judge.cases import VISIBLE_SEED
+    from autograder.notebooks import read_cells
 
-    with SelfTest(work) as self_test:
-        print(f"{work.path.name}, stage {work.stage.name}\n")
-        for problem in self_test.problems:
-            _print_message(problem, indent="")
-        results = []
-        for result in self_test.results():
-            _print_result(result)
-            results.append(result)
-    passed = sum(result.passed for result in results)
-    points, most = sum(result.score for result in results), sum(result.check.points for result in results)
-    print(f"\n{work.stage.name}: {passed} / {len(results)} checks, {points:g} / {most:g} points", flush=True)
-    return 0 if passed == len(results) else EXIT_FAILED
+    cells = read_cells(work.path)
+    print(f"{work.path.name}, stage {work.stage.name}\n", flush=True)
+    with _given(work) as given:
+        try:
+            outcome = grade_submission(
+                cells,
+                work.stage,
+                lambda check_id: VISIBLE_SEED,
+                given,
+                trained=os.environ.get("AUTOGRADER_MODEL"),
+                hide_inputs=False,
+                on_result=_print_result,
+            )
+        except GradingError as error:
+            raise UserError(f"The checks could not be run: {error}.") from None
+    for _, sentence in outcome.cell_errors:
+        print(f"Before the checks, {sentence}")
+    passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
+    most = sum(result.check.points for result in outcome.results)
+    print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)
+    return 0 if passed == total else EXIT_FAILED
+
+
+@contextlib.contextmanager
+def _given(work: Work) -> Iterator[Path | None]:
+    """The given.py beside the file; for a stage's script in solutions/, one made for the occasion."""
+    beside = work.path.resolve().parent / "given.py"
+    if beside.exists() or not earlier_stages(work.stage):
+        yield beside if beside.exists() else None
+        return
+    from autograder.notebooks.given import SOLUTIONS, given_source
+
+    if not SOLUTIONS.is_dir():
+        raise UserError(f"{work.path.name} needs the given.py of its assignment beside it; copy it there.")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "given.py"
+        made.write_text(given_source(work.stage) or "", encoding="utf-8")
+        yield made
 
 
 def _print_result(result: CheckResult) -> None:

@@ -1,0 +1,149 @@
+"""Rules of the repository as a whole."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autograder.stages import STAGES
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10; pytest brings this one
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*.md"))]
+TOP_LEVEL = {".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "autograder", "course", "data",
+             "environment.yml", "pyproject.toml", "solutions"}  # fmt: skip
+BINARY = {".png", ".safetensors", ".npz", ".npy"}
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def project():
+    return tomllib.loads(read("pyproject.toml"))["project"]
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """The files that git knows, and their text (None for a binary file)."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is not a git checkout")
+    names = [name for name in listed.stdout.split("\0") if (ROOT / name).is_file()]
+    return {name: None if Path(name).suffix in BINARY else read(name) for name in names}
+
+
+def test_the_top_level_is_as_the_readme_describes_it(tracked):
+    assert {name.split("/")[0] for name in tracked} == TOP_LEVEL
+
+
+def test_the_conda_environment_lists_what_pyproject_lists():
+    python, pip, listed = yaml.safe_load(read("environment.yml"))["dependencies"]
+    assert (python, pip) == (f"python{project()['requires-python']}", "pip")
+    wanted = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
+    assert listed["pip"] == [*wanted, "--editable ."]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_leads_somewhere(page):
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", read(page)) if not link.startswith(("http:", "https:", "#"))]
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link.split("#")[0]).exists()] == []
+
+
+def test_every_make_target_of_the_readme_exists():
+    named = set(re.findall(r"\bmake ([a-z-]+)", read("README.md"))) - {"and"}
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+    assert {"demo", "test", "lab"} <= named <= targets
+
+
+def test_every_command_of_the_readme_exists():
+    from autograder.cli.app import app
+
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    pages = read("README.md") + read("course/README.md")
+    named = set(re.findall(r"(?:^ +|`)autograder ([a-z]+)", pages, re.MULTILINE))
+    assert {"test", "doctor", "build"} <= named <= commands
+
+
+def test_the_syllabus_gives_each_stage_its_functions_and_the_points_of_its_checks():
+    from autograder.judge.framework import checks_of
+
+    rows = re.findall(r"^\| \[(\d)\. ([^]]+)\]\(release/([^)]+)/\) \|(.*)$", read("course/README.md"), re.MULTILINE)
+    assert [(int(number), title, folder) for number, title, folder, _ in rows] == [
+        (stage.number, stage.title, stage.assignment) for stage in STAGES
+    ]
+    for stage, row in zip(STAGES, rows, strict=True):
+        written, _, points, _ = (part.strip() for part in row[3].split("|"))
+        assert re.findall(r"`(\w+)`", written) == list(stage.functions)
+        assert points == (f"{sum(check.points for check in checks_of(stage.name)):g}" if stage.graded else "")
+
+
+def test_the_glossary_is_in_alphabetical_order_and_names_nothing_twice():
+    terms = [term.lower() for term in re.findall(r"^\| \*\*(.+?)\*\* \|", read("course/README.md"), re.MULTILINE)]
+    assert len(terms) >= 30
+    assert terms == sorted(set(terms))
+
+
+def test_the_release_is_what_the_solutions_build():
+    from autograder.notebooks.build import check_release_is_current
+
+    check_release_is_current(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("rule", "pattern"),
+    [
+        ("a path of somebody's machine", r"(?<![\w.])/(?:work|root|home|Users)/\w"),
+        ("a ticket's number", r"(?i)\b(?:issue|ticket)s? #?\d"),
+        ("unfinished work", r"\b(?:TODO|FIX" r"ME|XXX)\b"),
+        ("a merge conflict", r"(?m)^(?:<{7}|>{7}) "),
+    ],
+)
+def test_no_file_holds(tracked, rule, pattern):
+    """Texts that people wrote: the corpus and this file aside."""
+    skipped = {"data/tinyshakespeare.txt", "autograder/tests/test_repository.py"}
+    found = {
+        f"{name}: {match.group()!r}"
+        for name, text in tracked.items()
+        if text is not None and name not in skipped and (match := re.search(pattern, text))
+    }
+    assert found == set(), rule
+
+
+def test_no_page_or_notebook_holds_a_picture_character(tracked):
+    texts = {name: text for name, text in tracked.items() if Path(name).suffix in {".md", ".ipynb"}}
+    assert [name for name, text in texts.items() if re.search("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]", text)] == []
+
+
+def test_no_file_is_large(tracked):
+    assert [name for name in tracked if (ROOT / name).stat().st_size > 12 * 2**20] == []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The names in the wheel that `pip wheel` builds."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return {info.filename: info.file_size for info in archive.infolist()}
+
+
+def test_the_wheel_carries_the_model(wheel):
+    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+        committed = (ROOT / "data" / "tiny-gpt2" / file).stat().st_size
+        assert wheel[f"autograder/data/tiny-gpt2/{file}"] == committed
+
+
+def test_the_wheel_carries_no_solution_and_no_test(wheel):
+    assert "autograder/stages.py" in wheel
+    assert [name for name in wheel if re.search(r"solutions|tests|submissions|/release/", name)] == []
