@@ -1,0 +1,222 @@
+"""Grades one submission's code: runs its cells in a worker, judges every check from here.
+
+The one way a score comes about, whoever asks: nbgrader's preprocessor, `autograder test`, a whole class at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autograder.grading.notes import Note
+from autograder.judge.framework import Check, CheckResult, checks_of, run_check
+from autograder.judge.student import Student, StudentError
+from autograder.stages import Stage
+from autograder.worker.client import Cell, Worker, WorkerGone
+
+
+class GradingError(RuntimeError):
+    """The grader itself cannot do its work; no fault of the student's, so it gives no mark."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of wall time. They end what would not end by itself; no score depends on them otherwise."""
+
+    cell: float = 60.0
+    call: float = 20.0
+    call_after_timeout: float = 5.0  # what looped once will loop again
+    total: float = 150.0
+
+
+@dataclass(frozen=True)
+class SubmissionResult:
+    """What came out of a submission: one result a check, in the checks' order, and what the grader has to say."""
+
+    results: tuple[CheckResult, ...]
+    notes: tuple[Note, ...]
+    cell_errors: tuple[tuple[str, str], ...]  # (label, sentence) of each cell that did not run through
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        return sum(r.score for r in self.results)
+
+
+def grade_submission(
+    cells: list[Cell],
+    stage: Stage,
+    seed_of: Callable[[str], int],
+    given_path: Path | None,
+    *,
+    trained: str | None = None,
+    limits: Limits | None = None,
+    start_worker: Callable[[Path | None], Worker] = Worker,
+    hide_inputs: bool = True,
+    on_result: Callable[[CheckResult], None] | None = None,
+) -> SubmissionResult:
+    """Run the cells, then every check of the stage.
+
+    seed_of gives the seed of a check's inputs by its id. A check in which the student's process ends, or does not
+    answer in time, is failed with that reason; the next has a new process. hide_inputs keeps what the student's code
+    says about hidden inputs out of every message. on_result is called after each check.
+    """
+    session = _Session(cells, given_path, start_worker, limits or Limits(), hide_inputs)
+    results: list[CheckResult] = []
+    try:
+        for check in checks_of(stage.name):
+            results.append(_run(session, check, seed_of(check.id), trained))
+            if on_result is not None:
+                on_result(results[-1])
+    finally:
+        session.close()
+    seconds = time.monotonic() - session.started
+    return SubmissionResult(tuple(results), tuple(session.notes), tuple(session.cell_errors.items()), seconds)
+
+
+def _run(session: _Session, check: Check, seed: int, trained: str | None) -> CheckResult:
+    try:
+        session.ensure_worker()
+        return run_check(check, Student(session.perform), seed, trained)
+    except WorkerGone as gone:
+        session.notes.append(Note("stopped", None, f"In the check {check.id}: {gone.reason}."))
+        return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.")
+    except (GradingError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # a mistake of the check's; the teaching assistant has to know
+        session.notes.append(Note("check-broke", None, f"The check {check.id} broke with {type(error).__name__}."))
+        return CheckResult(check, False, f"{check.property}\nThis check could not judge what your code returned.")
+
+
+class _Session:
+    """The student's process, begun anew when it ends, and the time that is left."""
+
+    def __init__(self, cells, given_path, start_worker, limits: Limits, hide_inputs: bool):
+        self._cells: list[Cell] = list(cells)
+        self._given_path = given_path
+        self._start_worker = start_worker
+        self._limits = limits
+        self._hide = _Hide(cells) if hide_inputs else None
+        self._call_seconds = limits.call
+        self._worker: Worker | None = None
+        self.notes: list[Note] = []
+        self.cell_errors: dict[str, str] = {}
+        self.started = time.monotonic()
+
+    def close(self) -> None:
+        if self._worker is not None:
+            with contextlib.suppress(OSError):
+                self._worker.close()
+
+    def _left(self) -> float:
+        left = self._limits.total - (time.monotonic() - self.started)
+        if left <= 0:
+            raise WorkerGone(f"the {self._limits.total:g} s for the whole notebook are used up", timed_out=True)
+        return left
+
+    def perform(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask the student's process, as a Student does."""
+        assert self._worker is not None
+        try:
+            reply = self._worker.request(request, seconds=min(self._call_seconds, self._left()))
+        except WorkerGone as gone:
+            if gone.timed_out:
+                self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
+            raise
+        return self._hide(reply) if self._hide else reply
+
+    def ensure_worker(self) -> None:
+        """A process in which all cells have run, but those that ended it."""
+        while self._worker is None or self._worker.closed:
+            self._left()
+            self._begin()
+
+    def _begin(self) -> None:
+        first = self._worker is None
+        try:
+            self._worker = worker = self._start_worker(self._given_path)
+        except WorkerGone as gone:
+            raise GradingError(f"the grader's worker does not start: {gone.reason}") from None
+        if worker.given_error:
+            raise GradingError(worker.given_error)
+        for cell in list(self._cells):
+            try:
+                error = worker.run_cell(cell, seconds=min(self._limits.cell, self._left()))
+            except WorkerGone as gone:
+                worker.close()
+                self._cells.remove(cell)
+                self.cell_errors[cell.label] = gone.reason
+                self.notes.append(Note("stopped", cell.label, f"{cell.label} was left out: {gone.reason}."))
+                return
+            if error is not None and first and cell.label not in self.cell_errors:
+                self._note_cell_error(cell, error)
+
+    def _note_cell_error(self, cell: Cell, error: dict[str, Any]) -> None:
+        described = StudentError(cell.label, self._hide({"error": error})["error"] if self._hide else error)
+        self.cell_errors[cell.label] = described.sentence
+        if not described.stub:
+            self.notes.append(Note("cell-failed", cell.label, described.sentence))
+
+
+class _Hide:
+    """Takes out of what the student's process says about an error what could be an input, or is not in its cells."""
+
+    _BRACKETED = re.compile(r"\[[^\[\]]*\d[^\[\]]*\]?|array\(.*", re.DOTALL)
+    _MANY_NUMBERS = re.compile(r"(?:-?\d[\d.eE+-]*[\s,;]+){4,}-?\d[\d.eE+-]*")
+
+    def __init__(self, cells: list[Cell]):
+        self._labels = {cell.label for cell in cells}
+        self._lines = {line.strip()[:200] for cell in cells for line in cell.source.splitlines()}
+
+    def __call__(self, reply: dict[str, Any]) -> dict[str, Any]:
+        error = reply.get("error")
+        if not isinstance(error, dict):
+            return reply
+        where = error.get("where")
+        known = (
+            isinstance(where, dict)
+            and where.get("cell") in self._labels
+            and where.get("text") in self._lines
+            and type(where.get("line")) is int
+        )
+        hidden = {
+            "kind": error.get("kind"),
+            "type": re.sub(r"\W", "", str(error.get("type")))[:80],
+            "message": self.text(str(error.get("message"))),
+            "loud": error.get("loud"),
+            "stub": error.get("stub"),
+            "where": {k: where[k] for k in ("cell", "line", "text")} if known else None,
+        }
+        return {**reply, "error": hidden}
+
+    def text(self, message: str) -> str:
+        """The message without lists of numbers and without what a terminal would obey."""
+        message = "".join(c if c.isprintable() or c == "\n" else " " for c in message)
+        message = self._BRACKETED.sub("[...]", message)
+        return self._MANY_NUMBERS.sub("...", message)
+
+
+def without_functions(result: SubmissionResult) -> list[dict[str, Any]]:
+    """The results as plain values, for a file."""
+    return [
+        {
+            "id": r.check.id,
+            "title": r.check.title,
+            "passed": r.passed,
+            "score": r.score,
+            "points": r.check.points,
+            "message": r.message,
+            "bug": None if r.bug is None else {"key": r.bug.key, "label": r.bug.label},
+        }
+        for r in result.results
+    ]
+
+
+def add_notes(result: SubmissionResult, notes: tuple[Note, ...]) -> SubmissionResult:
+    """The same result with the notes that came before it."""
+    return replace(result, notes=(*notes, *result.notes))

@@ -1,0 +1,65 @@
+"""The two steps that the course adds to nbgrader's grading. nbgrader_config.py puts them into its lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nbformat
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from autograder.grading.batch import Batch, NotGraded, now
+from autograder.grading.scores import check_message, scaled_score, score_outputs
+
+
+def _batch(preprocessor: NbGraderPreprocessor) -> Batch:
+    batch = getattr(preprocessor.parent, "batch", None)
+    if batch is None:
+        raise NotGraded("c.Autograde.exporter_class is not the course's; compare nbgrader_config.py with the original.")
+    return batch
+
+
+def _is_check(cell: Any) -> bool:
+    nbgrader = cell.metadata.get("nbgrader", {})
+    return cell.cell_type == "code" and nbgrader.get("grade", False) and not nbgrader.get("solution", False)
+
+
+class RebuildFromSource(NbGraderPreprocessor):
+    """Gives the course's own notebook with the student's sources in it, and nothing else of the submission."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        marked = _batch(self).marked(resources["nbgrader"]["student"])
+        rebuilt = nbformat.from_dict(marked.notebook)
+        for cell in rebuilt.cells:
+            if _is_check(cell):  # no score yet; to nbgrader a cell without outputs would mean full points
+                cell.outputs = nbformat.from_dict(score_outputs(0.0, "Not graded."))
+        return rebuilt, resources
+
+
+class WriteScores(NbGraderPreprocessor):
+    """Writes each check's message and score into its cell."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        batch = _batch(self)
+        student = resources["nbgrader"]["student"]
+        results = {r.check.id: r for r in batch.marked(student).result.results}
+        points = batch.max_points(resources["nbgrader"]["notebook"])
+        when, scores = now(), {}
+        for cell in filter(_is_check, nb.cells):
+            name = cell.metadata.nbgrader.grade_id
+            if name not in results or name not in points:
+                raise NotGraded(f"the check {name} is not known to checks and gradebook alike; run: autograder build")
+            result = results[name]
+            scores[name] = scaled_score(result, points[name])
+            message = check_message(result, scores[name], points[name], batch.version, when)
+            cell.outputs = nbformat.from_dict(score_outputs(scores[name], message))
+            cell.metadata["autograder"] = {
+                "bug": result.bug.key if result.bug else None,
+                "checks_version": batch.version,
+                "graded_at": when,
+                "passed": result.passed,
+            }
+        missing = sorted(set(results) - set(scores))
+        if missing:
+            raise NotGraded(f"course/source has no cell for {', '.join(missing)}; run: autograder build")
+        batch.done(student, scores, points)
+        return nb, resources

@@ -1,0 +1,75 @@
+"""What was found out about each submission, one JSON file each, and the report over a whole assignment.
+
+Kept in autograded/.records/ASSIGNMENT/STUDENT.json: one writer a file, so several processes may grade at once. nbgrader
+does not see folders whose names begin with a dot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+GRADED, NOT_GRADED = "graded", "not graded"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One submission as it was last graded, or the reason why it could not be."""
+
+    assignment: str
+    student: str
+    status: str
+    graded_at: str  # UTC, ISO 8601
+    checks_version: str
+    reason: str = ""  # why it was not graded
+    file: str = ""
+    digest: str = ""
+    score: float | None = None
+    max_score: float | None = None
+    seconds: float = 0.0
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[dict[str, Any]] = field(default_factory=list)
+
+
+def record_path(autograded: Path, assignment: str, student: str) -> Path:
+    return autograded / ".records" / assignment / f"{student}.json"
+
+
+def write_record(autograded: Path, record: Record) -> None:
+    _write_json(record_path(autograded, record.assignment, record.student), asdict(record))
+
+
+def read_record(autograded: Path, assignment: str, student: str) -> Record | None:
+    """The record of a submission; None when there is none that can be read."""
+    try:
+        return Record(**json.loads(record_path(autograded, assignment, student).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def read_records(autograded: Path, assignment: str) -> list[Record]:
+    """All records of an assignment, by student."""
+    folder = autograded / ".records" / assignment
+    students = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
+    found = [read_record(autograded, assignment, student) for student in students]
+    return [record for record in found if record is not None]
+
+
+def write_report(autograded: Path, assignment: str) -> Path:
+    """Put all records of an assignment into one file, autograded/report-ASSIGNMENT.json."""
+    path = autograded / f"report-{assignment}.json"
+    _write_json(path, [asdict(record) for record in read_records(autograded, assignment)])
+    return path
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+    os.replace(temporary, path)

@@ -1,0 +1,44 @@
+"""A check's result as a notebook cell shows it and as nbgrader reads it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from autograder.judge.framework import CheckResult
+
+MAX_MESSAGE = 4000
+
+
+def score_outputs(score: float, message: str) -> list[dict[str, Any]]:
+    """The outputs of a check cell: the message, then the score as the plain number that nbgrader takes.
+
+    Nothing may stand on stderr, which nbgrader reads as no points, and the number must be finite and in the range.
+    """
+    return [
+        {"output_type": "stream", "name": "stdout", "text": message[:MAX_MESSAGE].rstrip("\n") + "\n"},
+        {
+            "output_type": "execute_result",
+            "execution_count": None,
+            "data": {"text/plain": repr(float(score))},
+            "metadata": {},
+        },
+    ]
+
+
+def scaled_score(result: CheckResult, max_points: float) -> float:
+    """The result's points on the gradebook's scale, which is the one that counts."""
+    share = result.score / result.check.points if result.check.points else 0.0
+    if not math.isfinite(share) or not math.isfinite(max_points) or max_points < 0:
+        raise ValueError(f"{result.check.id} has no score that can be stored")
+    return float(min(max(share, 0.0), 1.0) * max_points)
+
+
+def check_message(result: CheckResult, score: float, max_points: float, version: str, when: str) -> str:
+    """What the student reads in the check's cell."""
+    points = f"{score:g} / {max_points:g} points"
+    lines = [f"{'Passed' if result.passed else 'Not passed'}: {result.check.title} ({points})"]
+    if result.message:
+        lines.append(result.message)
+    lines.append(f"[checks {version}, graded {when}]")
+    return "\n".join(lines)

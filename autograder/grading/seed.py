@@ -1,0 +1,60 @@
+"""The secret that the hidden inputs are drawn from: one a course, kept beside the gradebook."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from autograder.worker.client import Cell
+
+FILE_NAME = ".autograder-seed"
+
+
+class SeedError(ValueError):
+    """The course's secret cannot be used; the message says what to do."""
+
+
+def course_secret(course: Path) -> bytes:
+    """The course's secret, made when there is none. It is never overwritten: marks given with it stay repeatable."""
+    path = course / FILE_NAME
+    if not path.exists():
+        handle, temporary = tempfile.mkstemp(dir=course, prefix=FILE_NAME)  # readable by its owner alone
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(32) + "\n")
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)  # whole or not at all, and never over another process's
+        os.unlink(temporary)
+    return _read(path)
+
+
+def _read(path: Path) -> bytes:
+    text = path.read_text(encoding="ascii", errors="replace").strip()
+    try:
+        secret = bytes.fromhex(text)
+    except ValueError:
+        secret = b""
+    if len(secret) < 16:
+        raise SeedError(
+            f"{path} does not hold a secret; restore it from a backup, or remove it to have a new one made."
+        )
+    return secret
+
+
+def check_seed(secret: bytes, student: str, check_id: str, code: str) -> int:
+    """The seed of one check's inputs, below 2**63.
+
+    It depends on the student's code too, so that inputs which leaked through a message fit no other submission. The
+    same submission has the same inputs whenever it is graded.
+    """
+    text = "\0".join((student, check_id, code))
+    return int.from_bytes(hmac.new(secret, text.encode(), hashlib.sha256).digest()[:8], "big") >> 1
+
+
+def code_digest(cells: list[Cell]) -> str:
+    """A digest of the code that a submission runs."""
+    return hashlib.sha256("\0".join(c.source for c in cells).encode()).hexdigest()

@@ -1,0 +1,103 @@
+"""From a submitted file to its marks: a function of its arguments alone, to be computed anywhere and ahead of time."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder.grading.grade import Limits, SubmissionResult, add_notes, grade_submission
+from autograder.grading.notes import Note
+from autograder.grading.rebuild import cells_to_run, rebuild
+from autograder.grading.seed import check_seed, code_digest
+from autograder.notebooks.document import Document, read_document
+from autograder.notebooks.errors import NotebookError
+from autograder.notebooks.regions import defined_names
+from autograder.stages import Stage
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that the marks of one submission depend on."""
+
+    stage: Stage
+    student: str
+    folder: Path  # what the student handed in
+    source_notebook: dict[str, Any]
+    given: Path | None
+    secret: bytes
+    trained: str | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A graded submission: the trusted notebook, not yet with its scores, and the result."""
+
+    notebook: dict[str, Any]
+    result: SubmissionResult
+    file: str
+    digest: str  # of the submitted file
+
+
+def mark(job: Job) -> Marked:
+    """Read, rebuild and grade a submission; NotebookError when what was handed in cannot be read."""
+    path, notes = submitted_notebook(job.folder, job.stage)
+    rebuilt = rebuild(job.source_notebook, read_document(path))
+    cells = cells_to_run(rebuilt.notebook)
+    code = code_digest(cells)
+    result = grade_submission(
+        cells,
+        job.stage,
+        lambda check_id: check_seed(job.secret, job.student, check_id, code),
+        job.given,
+        trained=job.trained,
+        limits=job.limits,
+    )
+    return Marked(rebuilt.notebook, add_notes(result, (*notes, *rebuilt.notes)), path.name, file_digest(path))
+
+
+def file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ...]]:
+    """The notebook to grade: the one of the assignment's name, or the only one that can be meant."""
+    expected = f"{stage.module}.ipynb"
+    found = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".ipynb" and not p.name.startswith("."))
+    links = [p.name for p in found if p.is_symlink()]
+    found = [p for p in found if p.is_file() and not p.is_symlink()]
+    exact = [p for p in found if p.name == expected]
+    if exact:
+        others = [printable(p.name) for p in found if p.name != expected]
+        if not others:
+            return exact[0], ()
+        sentence = f"{expected} was graded; there was also {', '.join(others)}."
+        return exact[0], (Note("other-files", None, sentence),)
+    if not found:
+        what = "there is only a link to a file elsewhere" if links else "there is no notebook"
+        raise NotebookError(f"{what} in the submission; {expected} is needed.")
+    meant = found if len(found) == 1 else [p for p in found if stage.module in _plain(p.stem)]
+    meant = meant if len(meant) == 1 else [p for p in found if _looks_like(p, stage)]
+    if len(meant) != 1:
+        names = ", ".join(printable(p.name) for p in found)
+        raise NotebookError(f"none of the notebooks is named {expected} ({names}); rename the one that is meant.")
+    return meant[0], (Note("renamed", None, f"The notebook was named {printable(meant[0].name)}."),)
+
+
+def _plain(stem: str) -> str:
+    return stem.lower().replace("-", "_").replace(" ", "_")
+
+
+def _looks_like(path: Path, stage: Stage) -> bool:
+    try:
+        document: Document = read_document(path)
+    except NotebookError:
+        return False
+    return any(set(stage.functions) & set(defined_names(cell.source)) for cell in document.cells)
+
+
+def printable(name: str) -> str:
+    """A file's name as it may be shown on a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in name)[:120]

@@ -1,0 +1,186 @@
+"""solutions/*.py to course/source and course/release, the same bytes every time.
+
+The source notebook of a stage is its script with nbgrader's metadata; the released one is what nbgrader's
+generate_assignment makes of it. Everything is made in a temporary folder first, so that a failed build changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from traitlets.config import Config, PyFileConfigLoader
+
+from autograder.notebooks.errors import BuildError
+from autograder.notebooks.given import given_source
+from autograder.notebooks.marks import ScriptCell, read_stage
+from autograder.stages import STAGES, Stage
+
+ROOT = Path(__file__).parents[2]
+CONFIG_NAME = "nbgrader_config.py"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ...] = STAGES) -> list[Path]:
+    """Make source/ and release/ in the course folder and register the assignments in its gradebook.
+
+    root holds solutions/; course is root/course unless given. Returns the release folders. A new course folder gets its
+    nbgrader_config.py, and every course its secret seed.
+    """
+    from autograder.grading.seed import course_secret
+
+    course = (course or root / "course").resolve()
+    course.mkdir(parents=True, exist_ok=True)
+    if not (course / CONFIG_NAME).exists():
+        shutil.copyfile(ROOT / "course" / CONFIG_NAME, course / CONFIG_NAME)
+    course_secret(course)
+    with tempfile.TemporaryDirectory() as temporary:
+        made = Path(temporary)
+        _make(root / "solutions", made, stages, _course_config(course))
+        for step in ("source", "release"):
+            for stage in stages:
+                _mirror(made / step / stage.assignment, course / step / stage.assignment)
+    return [course / "release" / stage.assignment for stage in stages]
+
+
+def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAGES) -> None:
+    """Raise BuildError, naming the first difference, when course/release is not what solutions/ builds."""
+    release = root / "course" / "release"
+    with tempfile.TemporaryDirectory() as temporary:
+        made = Path(temporary)
+        _make(root / "solutions", made, stages, None)
+        built, committed = _files(made / "release"), _files(release)
+        for name in sorted({*built, *committed}):
+            if name not in committed:
+                problem = "is missing"
+            elif name not in built:
+                problem = "is there, but is not built from solutions/"
+            elif (difference := _first_difference(committed[name].read_bytes(), built[name].read_bytes())) is not None:
+                problem = f"differs from what solutions/ builds, first in line {difference}"
+            else:
+                continue
+            raise BuildError(f"course/release/{name} {problem}; run: autograder build")
+
+
+def _make(solutions: Path, folder: Path, stages: tuple[Stage, ...], config: Config | None) -> None:
+    """Make folder/source and folder/release. A config means that the assignments go into its gradebook."""
+    for stage in stages:
+        target = folder / "source" / stage.assignment
+        target.mkdir(parents=True)
+        text = source_notebook(stage, read_stage(stage, solutions))
+        (target / f"{stage.module}.ipynb").write_text(text, encoding="utf-8")
+        given = given_source(stage, solutions)
+        if given is not None:
+            (target / "given.py").write_text(given, encoding="utf-8")
+    for stage in stages:
+        _generate(stage, folder, config if stage.graded else None)
+
+
+def source_notebook(stage: Stage, cells: list[ScriptCell]) -> str:
+    """The text of a stage's source notebook."""
+    notebook = new_notebook(metadata=METADATA)
+    taken: set[str] = set()
+    for cell in cells:
+        make = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
+        notebook.cells.append(make(cell.source, metadata=cell.metadata, id=_cell_id(cell, taken)))
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def _cell_id(cell: ScriptCell, taken: set[str]) -> str:
+    """The mark's value, or a hash of the text: the same for the same text, wherever it stands in the notebook."""
+    base = cell.name or f"{cell.kind}-{hashlib.sha256(cell.source.encode()).hexdigest()[:10]}"
+    chosen, number = base, 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{base}-{number}"
+    taken.add(chosen)
+    return chosen
+
+
+def _course_config(course: Path) -> Config:
+    return PyFileConfigLoader(CONFIG_NAME, path=str(course)).load_config()
+
+
+def _generate(stage: Stage, folder: Path, config: Config | None) -> None:
+    """Run nbgrader's generate_assignment on one stage, in this process."""
+    from nbgrader.converters import GenerateAssignment, NbGraderException
+    from nbgrader.coursedir import CourseDirectory
+
+    settings = Config()
+    settings.CourseDirectory.root = str(folder)
+    settings.CourseDirectory.assignment_id = stage.assignment
+    settings.CourseDirectory.ignore = ["__pycache__"]
+    if config is None:
+        settings.GenerateAssignment.no_database = True
+        settings.SaveCells.enabled = False
+    else:
+        settings.CourseDirectory.db_url = config.CourseDirectory.db_url
+    coursedir = CourseDirectory(config=settings)
+    converter = GenerateAssignment(coursedir=coursedir, config=settings)
+    converter.log = log = _Log()
+    try:
+        converter.start()
+    except NbGraderException:
+        raise BuildError(f"nbgrader could not make the assignment {stage.assignment}: {log.reason}") from None
+
+
+class _Log(logging.Logger):
+    """Keeps what nbgrader says, to tell the reason of a failure; a build that works says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("build")
+        self.errors: list[str] = []
+        self.addHandler(logging.NullHandler())
+
+    def handle(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR:
+            self.errors.append(record.getMessage())
+
+    @property
+    def reason(self) -> str:
+        for message in self.errors:
+            if message.startswith("Traceback"):
+                return message.strip().splitlines()[-1]
+        return self.errors[-1] if self.errors else "it gave no reason"
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Every file below a folder, by its path from there, except what notebooks and systems leave behind."""
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in path.relative_to(folder).parts)
+    }
+
+
+def _mirror(made: Path, target: Path) -> None:
+    """Make target hold the made files and no others, leaving files alone that are the same."""
+    files = _files(made)
+    for name, path in _files(target).items() if target.is_dir() else ():
+        if name not in files:
+            path.unlink()
+    for name, path in files.items():
+        destination = target / name
+        data = path.read_bytes()
+        if not (destination.is_file() and destination.read_bytes() == data):
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            destination.write_bytes(data)
+
+
+def _first_difference(a: bytes, b: bytes) -> int | None:
+    """The number of the first line that differs; None when there is none."""
+    if a == b:
+        return None
+    lines_a, lines_b = a.split(b"\n"), b.split(b"\n")
+    pairs: Any = zip(lines_a, lines_b, strict=False)
+    return next((i for i, (x, y) in enumerate(pairs, 1) if x != y), min(len(lines_a), len(lines_b)) + 1)

@@ -1,0 +1,158 @@
+"""A student's notebook or Python file as code: the cells that are run when it is graded, and its functions."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autograder.notebooks.copies import choose
+from autograder.notebooks.document import Document, DocumentCell, decode_text, read_document
+from autograder.notebooks.errors import NotebookError
+from autograder.notebooks.percent import parse_python
+from autograder.notebooks.regions import defined_names, is_unsolved, without_markers
+from autograder.stages import GRADED_STAGES
+
+if TYPE_CHECKING:
+    from autograder.worker.client import Cell
+
+_STAGE_NAMES = frozenset(name for stage in GRADED_STAGES for name in stage.functions)
+
+
+def read_any(path: str | Path) -> Document:
+    """The document in an .ipynb or .py file; NotebookError when there is none."""
+    path = Path(path)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise NotebookError(f"{path} is not there; name the notebook or Python file that holds your functions.")
+        return parse_python(decode_text(path.read_bytes(), path.name))
+    if path.suffix != ".ipynb":
+        raise NotebookError(f"{path.name} is neither a notebook (.ipynb) nor a Python file (.py).")
+    return read_document(path)
+
+
+def read_cells(path: str | Path) -> list[Cell]:
+    """The cells of a notebook or Python file that are run when it is graded, in order.
+
+    Run are the setup, the solutions and the student's own cells; not the check cells, and no cell tagged chart. Of a
+    solution cell that is there several times, the copies count as in autograder.notebooks.copies.
+    """
+    from autograder.worker.client import Cell
+
+    return [Cell(cell.grade_id or cell.place, source) for cell, source in _run_cells(read_any(path))]
+
+
+def _run_cells(document: Document) -> list[tuple[DocumentCell, str]]:
+    copies: dict[str, list[DocumentCell]] = {}
+    for cell in document.cells:
+        if cell.is_solution and not cell.is_grade and cell.grade_id is not None:
+            copies.setdefault(cell.grade_id, []).append(cell)
+    sources: dict[int, str] = {}
+    left_out: set[int] = set()
+    for cells in copies.values():
+        choice = choose([c.source for c in cells])
+        sources[cells[choice.chosen].index] = choice.source
+        left_out |= {c.index for i, c in enumerate(cells) if i not in (choice.chosen, *choice.kept)}
+    run = []
+    for cell in document.cells:
+        is_check = cell.is_grade or cell.check_id is not None
+        is_code = cell.type == "code" or cell.index in sources  # a solution cell made Markdown by mistake is still code
+        if is_code and not is_check and "chart" not in cell.tags and cell.index not in left_out and cell.source.strip():
+            run.append((cell, without_markers(sources.get(cell.index, cell.source))))
+    return run
+
+
+class StudentFunctions:
+    """The functions of one of your own notebooks: mine.prefill(...)."""
+
+    def __init__(self, name: str, namespace: dict[str, Any], names: list[str], unsolved: set[str]):
+        self._name = name
+        self._namespace = namespace
+        self._names = names
+        self._unsolved = unsolved
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self._unsolved:
+            raise NotebookError(f"{self._name} does not solve {name} yet; solve it there, or use the one in given.py.")
+        if name not in self._namespace:
+            raise AttributeError(f"{self._name} does not define {name}; it defines {', '.join(self._names)}.")
+        return self._namespace[name]
+
+    def __dir__(self) -> list[str]:
+        return list(self._names)
+
+    def __repr__(self) -> str:
+        return f"<the functions of {self._name}: {', '.join(self._names)}>"
+
+
+def load_notebook(path: str | Path) -> StudentFunctions:
+    """Run the function cells of an earlier notebook of yours and return its functions: mine.prefill, mine.decode_step.
+
+    Run are the setup and solution cells, and the imports and definitions in cells of your own; no check, no chart, and
+    nothing that is only printed or measured.
+    """
+    from autograder.worker.cells import compile_cell
+
+    path = Path(path)
+    document = read_any(path)
+    cells = _run_cells(document)
+    unsolved = {n for _, source in cells if is_unsolved(source) for n in defined_names(source)}
+    names = [n for _, source in cells for n in defined_names(source) if n not in unsolved]
+    if not names:
+        why = "is not solved yet" if unsolved else "defines no functions"
+        raise NotebookError(f"{path.name} {why}; solve it first, or go on with the functions in given.py.")
+    namespace: dict[str, Any] = {"__name__": f"notebook:{path.stem}"}
+    with _beside(path), contextlib.redirect_stdout(io.StringIO()):
+        for cell, source in cells:
+            whole = cell.grade_id is not None or bool(_STAGE_NAMES & set(defined_names(source)))
+            label = cell.grade_id or cell.place
+            try:
+                code = compile_cell(source, f"<{path.name}, {label}>", namespace)
+                if not whole:
+                    code = compile(_definitions(source), f"<{path.name}, {label}>", "exec")
+                exec(code, namespace)
+            except Exception as error:
+                if not whole or is_unsolved(source):
+                    continue  # what the functions need of a scratch cell will be missed when they are called
+                message = f"{type(error).__name__}: {error}"
+                raise NotebookError(f"{path.name}: {label} cannot be run ({message}); mend it there first.") from error
+    return StudentFunctions(path.name, namespace, list(dict.fromkeys(names)), unsolved)
+
+
+def _definitions(source: str) -> ast.Module:
+    """The cell without the statements that do more than define something."""
+    kept: list[ast.stmt] = []
+    for node in ast.parse(source).body:
+        defines = isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        if defines or (isinstance(node, ast.Assign) and _is_constant(node.value)):
+            kept.append(node)
+    return ast.Module(kept, type_ignores=[])
+
+
+def _is_constant(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """`from given import ...` finds the given.py beside the notebook while its cells run, and not afterwards."""
+    folder = str(path.resolve().parent)
+    previous = sys.modules.pop("given", None)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        sys.modules.pop("given", None)
+        if previous is not None:
+            sys.modules["given"] = previous

@@ -1,0 +1,32 @@
+"""nbgrader's configuration for this course: marks are decided by the autograder package, stored and shown by nbgrader.
+
+nbgrader reads this file more than once in a run, so everything here is assigned and nothing is added to.
+"""
+
+from pathlib import Path
+
+from autograder.grading.environment import put_own_programs_on_path
+
+course = Path(__file__).resolve().parent
+put_own_programs_on_path()  # nbgrader runs "alembic" by name when it makes a gradebook
+
+c = get_config()  # noqa: F821 - given by nbgrader
+c.CourseDirectory.root = str(course)
+c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}?timeout=60"  # seconds to wait for another process
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", "feedback"]
+
+# Submissions are read by our exporter, which copes with damaged files, and graded without a notebook kernel: the
+# notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores.
+c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
+c.Autograde.sanitize_preprocessors = [
+    "autograder.grading.preprocessors.RebuildFromSource",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Autograde.autograde_preprocessors = [
+    "autograder.grading.preprocessors.WriteScores",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
