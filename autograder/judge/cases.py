@@ -55,6 +55,11 @@ class JudgeModel:
         """What stands for this model in a request to the worker."""
         return {"__model__": self.spec, "patches": self.patches}
 
+    @property
+    def about(self) -> str:
+        """What to call the model in a message: "the trained model", "a 3-layer random model"."""
+        return "the trained model" if "name" in self.spec else f"a {self.config.n_layer}-layer random model"
+
     def part(self, path: str) -> ModelPart:
         """A part of the weights, such as "blocks.1.attn", to be passed where the student's function takes that part."""
         return ModelPart(self, path)
