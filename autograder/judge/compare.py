@@ -34,6 +34,7 @@ def expect_close(
     where: str,
     axes: tuple[str, ...] = (),
     suspects: Suspects = (),
+    bug: Bug | None = None,
     atol: float = ATOL,
     rtol: float = RTOL,
     prop: str | None = None,
@@ -41,12 +42,12 @@ def expect_close(
     """Pass when `actual` agrees with `expected`; else a Failure with size, place and, if a suspect agrees, its bug.
 
     name: what was compared, e.g. "generate_with_prefix". where: the case in words, without its values.
-    axes: names of the array's axes, for the place of the first difference. prop: the property's own sentence, if the
-    check's title does not say it.
+    axes: names of the array's axes, for the place of the first difference. bug: what it is when no suspect agrees.
+    prop: the property's own sentence, if the check's docstring does not say it.
     """
     if matches(actual, expected, atol, rtol):
         return
-    bug = recognize(actual, expected, suspects, atol=atol, rtol=rtol)
+    bug = recognize(actual, expected, suspects, atol=atol, rtol=rtol) or bug
     raise Failure(prop, f"{_difference(actual, expected, name, axes, atol, rtol)} ({where}).", bug)
 
 
@@ -80,6 +81,7 @@ class Sweep:
         self._at = 0
         self._tried: list[int] = []
         self._failed: dict[int, Failure] = {}
+        self._shaped = 0  # results that had the right shape
         self._wrong: list[tuple[int, Callable[[], Bug | None]]] = []
 
     @contextlib.contextmanager
@@ -100,12 +102,18 @@ class Sweep:
 
     def close(self, actual: np.ndarray, expected: np.ndarray, *, suspects: Suspects = (), **options: Any) -> None:
         """expect_close, with the suspects looked at when the sweep is finished."""
+        self._shaped += actual.shape == expected.shape
         try:
             expect_close(actual, expected, **options)
         except Failure:
             tolerance = {key: options[key] for key in ("atol", "rtol") if key in options}
             self._wrong.append((self._at, lambda: recognize(actual, expected, suspects, **tolerance)))
             raise
+
+    @property
+    def ran_nowhere(self) -> bool:
+        """Whether no length gave a result of the right shape."""
+        return not self._shaped
 
     def finish(self) -> None:
         """Raise the first failure, if there was one, with the failing lengths listed."""
