@@ -1,0 +1,867 @@
+"""The checks of save-and-reuse: one saved prefix, any number of suffixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from autograder.judge.bugs import (
+    CACHED_ROWS_IGNORED,
+    FIRST_TOKEN_LOGITS,
+    HALF_PRECISION,
+    KEYS_VALUES_SWAPPED,
+    LAYERS_AS_TEXT,
+    MASK_WITHOUT_OFFSET,
+    NO_CAUSAL_MASK,
+    POSITIONS_COUNTED_TWICE,
+    POSITIONS_MISSING,
+    POSITIONS_RESET,
+    Bug,
+    define,
+    positions_shifted,
+)
+from autograder.judge.cases import JudgeModel, random_judge_model
+from autograder.judge.compare import Sweep, expect_close, matches, recognize
+from autograder.judge.framework import Failure, check
+from autograder.judge.recompute import KV, RIGHT
+from autograder.judge.student import Handle, Student, StudentError
+
+STAGE = "save-and-reuse"
+UNIT = "prefix lengths"
+
+# The bugs of this stage alone
+
+LAST_PREFIX_ROW_MISSING = define(
+    "last-prefix-row-missing",
+    "last prefix token not saved",
+    "It looks as if the last token of the prefix were not in the cache: all len(prefix_ids) tokens belong there.",
+)
+FIRST_PREFIX_ROW_MISSING = define(
+    "first-prefix-row-missing",
+    "first prefix token not saved",
+    "It looks as if the first token of the prefix were not in the cache: all len(prefix_ids) tokens belong there.",
+)
+GENERATED_ROW_SAVED = define(
+    "generated-row-saved",
+    "one token too many saved",
+    "There is one row more than the prefix has tokens: the token that comes next is not part of the prefix.",
+)
+PREFIX_SAVED_TWICE = define(
+    "prefix-saved-twice",
+    "prefix fed twice",
+    "There are twice as many rows as the prefix has tokens: it was fed to the model two times.",
+)
+CACHE_PADDED = define(
+    "cache-padded",
+    "cache padded to n_ctx",
+    "Every layer has n_ctx rows: keys and values are only the rows that are filled, not the whole buffer.",
+)
+CACHE_EMPTY = define(
+    "cache-empty",
+    "nothing saved",
+    "The cache that was returned is empty: return the one that prefill filled.",
+)
+TOKENS_FIRST = define(
+    "tokens-first",
+    "axes in another order",
+    "The axes look like [n_seq, n_head, head_dim]; however they are stored, keys and values show themselves as "
+    "[n_head, n_seq, head_dim].",
+)
+PREFIX_POSITIONS_SHIFTED = define(
+    "prefix-positions-shifted",
+    "prefix positions do not start at 0",
+    "The rows look as if the prefix had been given positions that start at 1: its first token stands at position 0.",
+)
+PREFIX_LEN_IGNORED = define(
+    "prefix-len-ignored",
+    "prefix_len ignored",
+    "It looks as if the positions were taken from the length of the cache: take them from prefix_len, or raise a "
+    "ValueError when the two differ.",
+)
+POSITION_STUCK = define(
+    "position-stuck",
+    "every suffix token at position prefix_len",
+    "It looks as if every token of the suffix stood at position prefix_len: token i stands at prefix_len + i.",
+)
+LAST_PREFIX_LOGITS = define(
+    "last-prefix-logits", "logits of the prefix", "These are the logits after the prefix, before any of the suffix."
+)
+STOPS_ONE_EARLY = define(
+    "stops-one-early",
+    "last suffix token left out",
+    "These are the logits after the last but one token of the suffix: its last token was not fed.",
+)
+ONLY_LAST_TOKEN = define(
+    "only-last-suffix-token",
+    "suffix tokens do not see each other",
+    "It looks as if the last token of the suffix had seen the prefix only, and not the suffix before it: use one clone "
+    "for the whole suffix.",
+)
+SUFFIX_REVERSED = define(
+    "suffix-reversed", "suffix in reverse order", "It looks as if the suffix had been fed in reverse order."
+)
+LAST_PREFIX_TOKEN_TWICE = define(
+    "last-prefix-token-twice",
+    "last prefix token fed again",
+    "It looks as if the last token of the prefix had been fed a second time, before the suffix: it is in the cache "
+    "already.",
+)
+SAVED_CACHE_GROWS = define(
+    "saved-cache-grows",
+    "saved cache mutated",
+    "The suffix was appended to the saved cache itself: work on saved.clone(). A shallow copy is not enough, as it has "
+    "the same layers inside.",
+)
+CLONE_INCOMPLETE = define(
+    "clone-incomplete",
+    "only some layers cloned",
+    "Some layers grew and others did not: the copy is deep for a part of the layers only. Clone them all.",
+)
+SAVED_ROWS_OVERWRITTEN = define(
+    "saved-rows-overwritten",
+    "rows of the saved cache overwritten",
+    "The saved cache kept its length, and yet its numbers changed: something writes into the arrays that it shares.",
+)
+SAVED_CACHE_SHRINKS = define(
+    "saved-cache-shrinks",
+    "rows of the saved cache dropped",
+    "The saved cache lost rows: taking the suffix off again went too far. Work on saved.clone() instead.",
+)
+LEFT_BY_ERROR = define(
+    "left-by-error",
+    "suffix left behind by an error",
+    "It looks as if the suffix were taken off again at the end, which does not happen when something raises on the "
+    "way. Work on saved.clone() instead.",
+)
+CLONES_SHARE_MEMORY = define(
+    "clones-share-memory",
+    "clones share their arrays",
+    "The two clones write into the same arrays: a clone needs keys and values of its own, not only a list or a length "
+    "of its own.",
+)
+ONE_CACHE_FOR_ALL = define(
+    "one-cache-for-all",
+    "every request uses the cache saved last",
+    "The answer is that of the other prefix: it looks as if there were one cache for all. Make a new one each time, "
+    "and use the one that was passed.",
+)
+RECOMPUTED = define(
+    "recomputed",
+    "recomputes instead of reusing",
+    "It looks as if the prefix were run through the model again: its keys and values are in the cache, and its tokens "
+    "are not needed any more.",
+)
+ANSWERS_FROM_MEMORY = define(
+    "answers-from-memory",
+    "answers remembered",
+    "It gave the same logits as for the unaltered cache: it looks as if earlier answers were remembered instead of "
+    "computed from the cache.",
+)
+ONE_LAYER_IGNORED = define(
+    "some-layers-ignored",
+    "a layer's cache is not used",
+    "It gave the same logits as for the unaltered cache, although another layer's change was noticed: some layers' "
+    "keys or values are not read from the cache.",
+)
+EMPTY_SUFFIX = define(
+    "empty-suffix",
+    "empty suffix not refused",
+    "With an empty suffix there is no token to decode, and the logits after the prefix are not in the cache: look for "
+    "it first, and raise a ValueError.",
+)
+EMPTY_PREFIX = define(
+    "empty-prefix", "empty prefix not refused", "A prefix without tokens leaves nothing to save: raise a ValueError."
+)
+NEGATIVE_PREFIX_LEN = define(
+    "negative-prefix-len",
+    "negative prefix_len not refused",
+    "A negative prefix_len silently counts from the end of wpe: raise a ValueError.",
+)
+OUTSIDE_VOCABULARY = define(
+    "outside-vocabulary",
+    "ids outside the vocabulary not refused",
+    "A negative id silently counts from the end of wte, and is no token: raise a ValueError.",
+)
+PAST_THE_CONTEXT = define(
+    "past-the-context",
+    "context limit not refused",
+    "Prefix and suffix together are longer than n_ctx, and no token may be dropped or moved without a word: raise a "
+    "ValueError.",
+)
+SUFFIX_ADDED_TO_PATH = define(
+    "suffix-added-to-path",
+    "file written under another name",
+    "An ending was added to the name (np.savez does that): write to exactly the path that was given, for example "
+    "through open(path, 'wb').",
+)
+FILE_HALF_PRECISION = define(
+    "file-half-precision",
+    "file kept in half precision",
+    "The numbers that come back are the old ones rounded to float16: write them as they are.",
+)
+FILE_KEYS_VALUES_SWAPPED = define(
+    "file-keys-values-swapped", "K and V swapped in the file", "Keys and values came back in each other's place."
+)
+FILE_LAYERS_AS_TEXT = define(
+    "file-layers-as-text",
+    "layers read in the order of text",
+    "The layers came back sorted as text, with layer 10 before layer 2: go through them by number.",
+)
+IDS_CHANGED = define(
+    "ids-changed", "prefix ids not as written", "The second thing returned is the list of the prefix's token ids."
+)
+NO_FINGERPRINT = define(
+    "no-fingerprint",
+    "another model's cache accepted",
+    "It looks as if the reader did not compare the model's fingerprint: write model_fingerprint(weights) into the file "
+    "and compare it when reading.",
+)
+FINGERPRINT_PARTIAL = define(
+    "fingerprint-partial",
+    "fingerprint of a part of the model",
+    "Quite another model is refused, and one that differs in a single weight is not: the fingerprint must cover the "
+    "bytes of every weight. model_fingerprint(weights) does.",
+)
+CONFIG_NOT_COMPARED = define(
+    "config-not-compared",
+    "config not compared",
+    "The same weights under another number of heads are another model: the fingerprint must cover the config too.",
+)
+LENGTH_NOT_COMPARED = define(
+    "length-not-compared",
+    "ids and rows not compared",
+    "It looks as if the number of ids and the number of rows in each layer were never compared.",
+)
+NOT_FINITE_ACCEPTED = define(
+    "not-finite-accepted",
+    "non-finite values accepted",
+    "Look for NaN and infinity with np.isfinite, in keys and values of every layer.",
+)
+DAMAGE_ACCEPTED = define(
+    "damage-accepted",
+    "damaged file accepted",
+    "It looks as if errors of reading were swallowed: a file that is not whole must not give a cache.",
+)
+LIBRARY_ERROR = define(
+    "library-error",
+    "a library's error instead of a ValueError",
+    "The error comes from the library that reads the file: catch it, and raise a ValueError that says what is wrong "
+    "with the file.",
+)
+
+
+# In words
+
+
+def _tokens(n: int) -> str:
+    return f"{n} token{'' if n == 1 else 's'}"
+
+
+def _case(model: JudgeModel, n_prefix: int, n_suffix: int) -> str:
+    return f"for a prefix of {n_prefix} and a suffix of {_tokens(n_suffix)} on {model.about}"
+
+
+# The right answer, and the wrong ones people get
+
+
+def _rows(kv: KV, begin: int, end: int) -> KV:
+    return [(k[:, begin:end], v[:, begin:end]) for k, v in kv]
+
+
+def _expected(model: JudgeModel, prefix: list[int], suffix: list[int]) -> np.ndarray:
+    return model.reference.logits(prefix + suffix)[-1]
+
+
+def _suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> Iterator[tuple[Bug, Callable]]:
+    """The common wrong answers of a reuse; each is computed when it is looked at."""
+    reference, p, s = model.reference, len(prefix), len(suffix)
+    whole = reference.run(prefix + suffix)
+    saved = _rows(whole.kv, 0, p)
+
+    def decode(positions, ids=suffix, past: KV | None = saved, mistakes=RIGHT):
+        return lambda: reference.run(ids, past=past, positions=positions, mistakes=mistakes).logits[-1]
+
+    right = range(p, p + s)
+    yield POSITIONS_RESET, decode(range(s))
+    for k in (1, -1, 2, -2):
+        if p + k >= 0 and p + k + s <= model.config.n_ctx:
+            yield positions_shifted(k), decode(range(p + k, p + k + s))
+    if 2 * p + s <= model.config.n_ctx:
+        yield POSITIONS_COUNTED_TWICE, decode(range(2 * p, 2 * p + s))
+    yield POSITION_STUCK, decode([p] * s)
+    yield POSITIONS_MISSING, decode(right, mistakes=RIGHT.with_(positions="missing"))
+    yield FIRST_TOKEN_LOGITS, lambda: whole.logits[p]
+    yield STOPS_ONE_EARLY, lambda: whole.logits[-2]
+    yield LAST_PREFIX_LOGITS, lambda: whole.logits[p - 1]
+    yield ONLY_LAST_TOKEN, decode([p + s - 1], suffix[-1:])
+    yield CACHED_ROWS_IGNORED, decode(right, past=None)
+    yield CACHED_ROWS_IGNORED, decode(range(s), past=None)
+    yield SUFFIX_REVERSED, decode(right, suffix[::-1])
+    if p > 1:
+        yield LAST_PREFIX_ROW_MISSING, decode(right, past=_rows(saved, 0, p - 1))
+        yield LAST_PREFIX_ROW_MISSING, decode(range(p - 1, p - 1 + s), past=_rows(saved, 0, p - 1))
+        yield FIRST_PREFIX_ROW_MISSING, decode(right, past=_rows(saved, 1, p))
+    if p + s < model.config.n_ctx:
+        again = prefix[-1:] + suffix
+        yield LAST_PREFIX_TOKEN_TWICE, decode(range(p, p + s + 1), again)
+        yield LAST_PREFIX_TOKEN_TWICE, decode(range(p - 1, p + s), again)
+    yield MASK_WITHOUT_OFFSET, decode(right, mistakes=RIGHT.with_(mask="no-offset"))
+    yield NO_CAUSAL_MASK, decode(right, mistakes=RIGHT.with_(mask="none"))
+    yield KEYS_VALUES_SWAPPED, decode(right, past=[(v, k) for k, v in saved])
+    in_text_order = sorted(range(len(saved)), key=str)
+    yield LAYERS_AS_TEXT, decode(right, past=[saved[i] for i in in_text_order])
+
+
+def _reuse(student: Student, model: JudgeModel, prefix: list[int], suffix: list[int]) -> np.ndarray:
+    saved = student.handle("save_prefix_cache", prefix, model)
+    return student.array("generate_with_prefix", saved, len(prefix), suffix, model)
+
+
+def _expect_answer(answer: np.ndarray, model: JudgeModel, prefix: list[int], suffix: list[int]) -> None:
+    """Pass when the answer is right or one of the wrong ones that have a name.
+
+    For checks of another property: who gets the positions wrong can still keep the saved cache pristine. An answer
+    that nothing explains passes none of them.
+    """
+    expected = _expected(model, prefix, suffix)
+    if not matches(answer, expected) and not recognize(answer, expected, _suspects(model, prefix, suffix)):
+        expect_close(
+            answer, expected, name="generate_with_prefix", axes=("id",), where=_case(model, len(prefix), len(suffix))
+        )
+
+
+# The checks
+
+
+@check(
+    stage=STAGE, id="saved-prefix-exact", points=2, title="The saved cache holds the prefix, all of it and nothing else"
+)
+def saved_prefix_exact(student, cases):
+    """In every layer the saved cache holds the keys and values of the prefix's tokens, one row a token."""
+    sweep = Sweep(UNIT)
+    small, middle, _ = cases.odd
+    for model, lengths in (
+        (small, range(1, small.config.n_ctx + 1)),
+        (middle, (1, 2, middle.config.n_ctx - 1, middle.config.n_ctx)),
+        (cases.trained, (33,)),
+    ):
+        ids = cases.ids(model, max(lengths), "prefix")
+        for p in lengths:
+            with sweep.at(p):
+                saved = student.handle("save_prefix_cache", ids[:p], model)
+                _expect_rows(student.read_cache(saved), model, ids, p)
+    sweep.finish()
+
+
+def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
+    """The K/V are those of ids[:p], to float32."""
+    reference, config = model.reference, model.config
+    where = f"(for a prefix of {_tokens(p)} on {model.about})"
+    if len(kv) != config.n_layer:
+        raise Failure(None, f"The cache has {len(kv)} layers where the model has {config.n_layer} {where}.")
+    right = _rows(reference.run(ids).kv, 0, p)  # a later token changes no earlier row
+    lengths = {a.shape[1] for pair in kv for a in pair}
+    if lengths != {p}:
+        if {a.shape[0] for pair in kv for a in pair} == {p} and lengths == {config.n_head}:
+            raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} {where}.", TOKENS_FIRST)
+        known = {p - 1: LAST_PREFIX_ROW_MISSING, p + 1: GENERATED_ROW_SAVED}
+        known |= {config.n_ctx: CACHE_PADDED, 2 * p: PREFIX_SAVED_TWICE, 0: CACHE_EMPTY}
+        bug = known.get(min(lengths)) if len(lengths) == 1 else None
+        count = f"{min(lengths)}" if len(lengths) == 1 else f"{min(lengths)} to {max(lengths)}"
+        raise Failure(None, f"There are {count} rows a layer where {p} belong {where}.", bug)
+    suspects = {
+        KEYS_VALUES_SWAPPED: lambda: [(v, k) for k, v in right],
+        LAYERS_AS_TEXT: lambda: [right[i] for i in sorted(range(len(right)), key=str)],
+        NO_CAUSAL_MASK: lambda: reference.run(ids[:p], mistakes=RIGHT.with_(mask="none")).kv,
+        POSITIONS_MISSING: lambda: reference.run(ids[:p], mistakes=RIGHT.with_(positions="missing")).kv,
+        POSITION_STUCK: lambda: reference.run(ids[:p], positions=[0] * p).kv,
+    }
+    if p < config.n_ctx:
+        suspects[PREFIX_POSITIONS_SHIFTED] = lambda: reference.run(ids[:p], positions=range(1, p + 1)).kv
+    for layer, (actual, expected) in enumerate(zip(kv, right, strict=True)):
+        for name, a, e in zip(("keys", "values"), actual, expected, strict=True):
+            scale = float(np.sqrt((e**2).mean()))
+            tolerance = {"atol": 1e-4 * scale, "rtol": 1e-4}  # float32 needs 1e-5 of it, float16 would need 20 times it
+            try:
+                place = f"for a prefix of {_tokens(p)} on {model.about}"
+                axes = ("head", "row", "element")
+                expect_close(a, e, name=f"layer {layer}: {name}", where=place, axes=axes, **tolerance)
+            except Failure as failure:
+                raise Failure(None, failure.detail, _content_bug(kv, suspects)) from None
+
+
+def _content_bug(kv: KV, suspects: dict[Bug, Callable[[], KV]]) -> Bug | None:
+    flat = np.concatenate([a.ravel() for pair in kv for a in pair]).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(flat).all() and flat.any() and (flat == flat.astype(np.float16)).all():
+            return HALF_PRECISION
+    for bug, wrong in suspects.items():
+        candidate = wrong()
+        if all(
+            matches(a, w) for pair, other in zip(kv, candidate, strict=True) for a, w in zip(pair, other, strict=True)
+        ):
+            return bug
+    return None
+
+
+@check(
+    stage=STAGE, id="reuse-equals-recompute", points=2, title="Reusing the prefix gives the same logits as recomputing"
+)
+def reuse_equals_recompute(student, cases):
+    """The logits after saved prefix and suffix are those of running the whole prompt from scratch."""
+    sweep = Sweep(UNIT)
+    for model, pairs in _prompt_lengths(cases):
+        n_ctx = model.config.n_ctx
+        ids = cases.ids(model, min(n_ctx, 48), "prompt")
+        for p, s in pairs:
+            with sweep.at(p):
+                prefix, suffix = ids[:p], ids[p : p + s]
+                sweep.close(
+                    _reuse(student, model, prefix, suffix),
+                    model.reference.logits(ids)[p + s - 1],
+                    name="generate_with_prefix",
+                    axes=("id",),
+                    where=_case(model, p, s),
+                    suspects=_suspects(model, prefix, suffix),
+                )
+    sweep.finish()
+
+
+def _prompt_lengths(cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]:
+    """(prefix length, suffix length) pairs for each model: short and long ones, and up to exactly n_ctx."""
+    small, middle, large = cases.odd
+    n = small.config.n_ctx
+    yield small, [(p, min(1 + p % 3, n - p)) for p in range(1, n)]
+    n = middle.config.n_ctx
+    yield middle, [(1, n - 1), (2, n - 2), (n // 2, n - n // 2), (n - 3, 3), (n - 1, 1), (3, 1), (4, 2)]
+    n = large.config.n_ctx
+    yield large, [(1, 1), (n // 2, 7), (n - 2, 2)]
+    yield cases.trained, [(9, 1), (37, 11)]
+
+
+@check(stage=STAGE, id="position-continues", points=2, title="The suffix continues at position prefix_len")
+def position_continues(student, cases):
+    """Token i of the suffix stands at position prefix_len + i, with prefix_len as it was passed."""
+    sweep = Sweep(UNIT)
+    small, _, large = cases.odd
+    for model, lengths in ((small, (2, 7, small.config.n_ctx - 3)), (large, (3, 11)), (cases.trained, (24,))):
+        for p in lengths:
+            ids = cases.ids(model, p + 3, "prompt")
+            prefix, suffix = ids[:p], ids[p:]
+            with sweep.at(p):
+                saved = student.handle("save_prefix_cache", prefix, model)
+                expected = _expected(model, prefix, suffix)
+                sweep.close(
+                    student.array("generate_with_prefix", saved, p, suffix, model),
+                    expected,
+                    name="generate_with_prefix",
+                    axes=("id",),
+                    where=_case(model, p, len(suffix)),
+                    suspects=_suspects(model, prefix, suffix),
+                )
+                for wrong in (0, p - 1):
+                    _expect_other_answer(student, model, saved, p, wrong, suffix, expected)
+    sweep.finish()
+
+
+def _expect_other_answer(student, model, saved, p, wrong, suffix, expected):
+    """With a wrong prefix_len the answer must be wrong too, or there must be a clear error."""
+    try:
+        answer = student.array("generate_with_prefix", saved, wrong, suffix, model)
+    except StudentError as error:
+        if error.loud:
+            return
+        raise
+    if matches(answer, expected):
+        detail = f"With prefix_len given as {wrong} for a prefix of {p}, the logits are still those of position {p}"
+        raise Failure(None, f"{detail} ({_case(model, p, len(suffix))}).", PREFIX_LEN_IGNORED)
+
+
+@check(stage=STAGE, id="saved-stays-pristine", points=2, title="The saved cache stays as it was saved")
+def saved_stays_pristine(student, cases):
+    """After any number of reuses the saved cache has its length and every byte, and A, B, A gives A's logits twice."""
+    sweep = Sweep(UNIT)
+    small, _, large = cases.odd
+    for model, lengths in ((small, (1, 5, small.config.n_ctx - 4)), (large, (16,))):
+        for p in lengths:
+            prefix = cases.ids(model, p, "prefix")
+            a, b = cases.ids(model, 3, "A", p), cases.ids(model, 4, "B", p)
+            with sweep.at(p):
+                saved = student.handle("save_prefix_cache", prefix, model)
+                before = student.read_cache(saved)
+
+                def reuse(suffix, model=model, saved=saved, p=p):
+                    return student.array("generate_with_prefix", saved, p, suffix, model)
+
+                first = reuse(a)
+                _expect_answer(first, model, prefix, a)
+                _expect_same(before, student.read_cache(saved), model, p, "a request")
+                for suffix in (b, a[:1], b[:2], b):
+                    reuse(suffix)
+                _expect_same(before, student.read_cache(saved), model, p, "five requests")
+                _reuse_with_error(student, model, saved, p, [*a[:2], model.config.n_vocab, *a[2:]])
+                _expect_same(
+                    before, student.read_cache(saved), model, p, "a request that raised half-way", by_error=True
+                )
+                if not matches(reuse(a), first):
+                    detail = (
+                        f"The suffixes A, B, A give other logits for A the second time ({_case(model, p, len(a))})."
+                    )
+                    raise Failure(None, detail)
+    sweep.finish()
+
+
+def _reuse_with_error(student, model, saved, p, suffix):
+    """A request with an id outside the vocabulary in its middle; whether it is loud is another check's question."""
+    try:
+        student.array("generate_with_prefix", saved, p, suffix, model)
+    except StudentError as error:
+        if error.stub or error.kind == "missing":
+            raise
+
+
+def _expect_same(before: KV, after: KV, model: JudgeModel, p: int, event: str, by_error: bool = False) -> None:
+    def rows(kv):
+        return [{a.shape[1] for a in pair} for pair in kv]
+
+    where = f"(for a prefix of {_tokens(p)} on {model.about})"
+    changed = [
+        layer
+        for layer, (old, new) in enumerate(zip(before, after, strict=False))
+        if any(
+            o.shape != n.shape or o.dtype != n.dtype or o.tobytes() != n.tobytes()
+            for o, n in zip(old, new, strict=True)
+        )
+    ]
+    if not changed and len(before) == len(after):
+        return
+    n_old, n_new = max(map(max, rows(before))), max(map(max, rows(after)))
+    grown = [layer for layer, (old, new) in enumerate(zip(rows(before), rows(after), strict=False)) if old != new]
+    if not grown:
+        bug = SAVED_ROWS_OVERWRITTEN
+        detail = f"After {event}, {len(changed)} of {len(before)} layers hold other numbers {where}."
+    else:
+        if by_error:
+            bug = LEFT_BY_ERROR
+        elif len(grown) < len(before):
+            bug = CLONE_INCOMPLETE
+        else:
+            bug = SAVED_CACHE_GROWS if n_new > n_old else SAVED_CACHE_SHRINKS
+        new = {n for layer in grown for n in rows(after)[layer]}
+        count = f"{min(new)}" if len(new) == 1 else f"{min(new)} to {max(new)}"
+        detail = f"After {event}, {len(grown)} of {len(before)} layers have {count} rows instead of {p} {where}."
+    raise Failure(None, detail, bug)
+
+
+@check(
+    stage=STAGE, id="requests-in-turn", points=1, title="Two saved prefixes, and two clones, do not disturb each other"
+)
+def requests_in_turn(student, cases):
+    """Two prefixes saved at once give each its own answers, and two clones of one saved cache grow independently."""
+    for model in (cases.odd[0], cases.odd[2]):
+        one, two, suffix = cases.ids(model, 6, "one"), cases.ids(model, 4, "two"), cases.ids(model, 3, "suffix")
+        saved = [student.handle("save_prefix_cache", prefix, model) for prefix in (one, two)]
+        for handle, prefix, other in ((saved[0], one, two), (saved[1], two, one)):
+            answer = student.array("generate_with_prefix", handle, len(prefix), suffix, model)
+            others = [_expected(model, other, suffix)]
+            at = range(len(prefix), len(prefix) + len(suffix))
+            past = model.reference.run(other).kv
+            others.append(model.reference.run(suffix, past=past, positions=at).logits[-1])
+            right = _expected(model, prefix, suffix)
+            if not matches(answer, right) and any(matches(answer, wrong) for wrong in others):
+                detail = f"With two prefixes saved, the wrong one is used ({_case(model, len(prefix), len(suffix))})."
+                raise Failure(None, detail, ONE_CACHE_FOR_ALL)
+            _expect_answer(answer, model, prefix, suffix)
+        _expect_independent_clones(student, cases, model)
+
+
+def _expect_independent_clones(student, cases, model):
+    prefix = cases.ids(model, 5, "cloned")
+    saved = student.handle("save_prefix_cache", prefix, model)
+    before = student.read_cache(saved)
+    tails = [cases.ids(model, 3, "tail", name) for name in "AB"]
+    clones = [student.method(saved, "clone", returns="handle") for _ in tails]
+    for i in range(len(tails[0])):
+        for clone, tail in zip(clones, tails, strict=True):
+            answer = student.array("decode_step", tail[i], len(prefix) + i, model, clone)
+            past = student.read_cache(clone)
+            expected = model.reference.run(prefix + tail[: i + 1])
+            if matches(answer, expected.logits[-1]):
+                continue
+            where = f"for a prefix of {_tokens(len(prefix))} on {model.about}"
+            detail = (
+                f"Two clones were continued in turn, and at the {i + 1}. token one has rows of the other ({where})."
+            )
+            lengths_right = {a.shape[1] for pair in past for a in pair} == {len(prefix) + i + 1}
+            if lengths_right and i and _first_rows_right(student.read_cache(saved), before):
+                raise Failure(None, detail, CLONES_SHARE_MEMORY)
+            expect_close(answer, expected.logits[-1], name="A clone's logits", axes=("id",), where=where)
+    _expect_same(before, student.read_cache(saved), model, len(prefix), "growing two clones")
+
+
+def _first_rows_right(kv: KV, before: KV) -> bool:
+    return all(
+        new[:, : old.shape[1]].tobytes() == old.tobytes()
+        for now, then in zip(kv, before, strict=False)
+        for new, old in zip(now, then, strict=True)
+    )
+
+
+@check(stage=STAGE, id="cache-is-used", points=1, title="The answer comes from the saved keys and values")
+def cache_is_used(student, cases):
+    """The saved keys and values of every layer decide the answer; the prefix is neither run again nor remembered."""
+    for model in (cases.odd[1], cases.odd[2]):
+        prefix, suffix = cases.ids(model, 6, "prefix"), cases.ids(model, 2, "suffix")
+        p, where = len(prefix), _case(model, len(prefix), len(suffix))
+        expected = _expected(model, prefix, suffix)
+        kv = model.reference.run(prefix).kv
+        rng = cases.rng("altered", model.config.n_layer)
+
+        saved = student.handle("save_prefix_cache", prefix, model)
+        answer = student.array("generate_with_prefix", saved, p, suffix, model)
+        options = {"name": "generate_with_prefix", "axes": ("id",)}
+        expect_close(answer, expected, where=where, suspects=_suspects(model, prefix, suffix), **options)
+
+        wpe = model.weights.wpe.copy()
+        wpe[:p] = rng.normal(size=wpe[:p].shape) * wpe.std()
+        spoiled = model.patched("wpe.weight", wpe)
+        answer = student.array("generate_with_prefix", saved, p, suffix, spoiled)
+        again = [(RECOMPUTED, lambda m=spoiled, a=prefix, b=suffix: _expected(m, a, b))]
+        place = f"with other numbers in the rows of wpe that only the prefix needs, {where}"
+        expect_close(answer, expected, where=place, suspects=again, **options)
+
+        noticed = False
+        for layer in range(model.config.n_layer):
+            for part, name in enumerate(("keys", "values")):
+                altered, wrong = _altered(model, kv, layer, part, suffix, expected, rng)
+                handle = student.make_cache(model, altered)
+                answer = student.array("generate_with_prefix", handle, p, suffix, model)
+                old = [(ONE_LAYER_IGNORED if noticed else ANSWERS_FROM_MEMORY, lambda e=expected: e)]
+                if matches(answer, expected):
+                    detail = f"Other {name} in layer {layer} of the cache change nothing ({where})."
+                    raise Failure(None, detail, old[0][0])
+                place = f"with other {name} in layer {layer} of the cache, {where}"
+                expect_close(answer, wrong, where=place, **options)
+                noticed = True
+
+
+def _altered(model, kv, layer, part, suffix, expected, rng):
+    """The K/V with one layer's keys or values changed, enough to change the logits; and those logits."""
+    scale = 1.0
+    while True:
+        array = kv[layer][part]
+        changed = array + scale * array.std() * rng.normal(size=array.shape)
+        changed = changed.astype(np.float32).astype(np.float64)  # what the student gets, to the bit
+        pair = (changed, kv[layer][1]) if part == 0 else (kv[layer][0], changed)
+        altered = [*kv[:layer], pair, *kv[layer + 1 :]]
+        logits = model.reference.run(suffix, past=altered).logits[-1]
+        if not matches(logits, expected, atol=1e-2, rtol=5e-2):
+            return altered, logits
+        scale *= 3
+
+
+@check(stage=STAGE, id="reuse-refusals", points=1, title="What cannot be reused is refused with a clear error")
+def reuse_refusals(student, cases):
+    """An empty prefix or suffix, an id outside the vocabulary, a negative prefix_len, a total past n_ctx are errors."""
+    model = cases.odd[1]
+    n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
+    ids = cases.ids(model, n_ctx + 1, "prompt")
+    p = n_ctx - 2
+    prefix, suffix = ids[:p], ids[p:n_ctx]
+    saved = student.handle("save_prefix_cache", prefix, model)
+    answer = student.array("generate_with_prefix", saved, p, suffix, model)  # exactly n_ctx is no error
+    _expect_answer(answer, model, prefix, suffix)
+    full = student.handle("save_prefix_cache", ids[:n_ctx], model)
+
+    reuse, save = "generate_with_prefix", "save_prefix_cache"
+    attempts = (
+        ("an empty suffix", EMPTY_SUFFIX, reuse, (saved, p, [], model)),
+        ("an empty prefix", EMPTY_PREFIX, save, ([], model)),
+        ("a prefix_len of -1", NEGATIVE_PREFIX_LEN, reuse, (saved, -1, suffix[:1], model)),
+        ("a suffix that ends one past n_ctx", PAST_THE_CONTEXT, reuse, (saved, p, ids[p : n_ctx + 1], model)),
+        ("a suffix to a prefix of n_ctx tokens", PAST_THE_CONTEXT, reuse, (full, n_ctx, suffix[:1], model)),
+        ("a prefix of n_ctx + 1 tokens", PAST_THE_CONTEXT, save, (ids, model)),
+        ("a suffix with the id n_vocab", OUTSIDE_VOCABULARY, reuse, (saved, p, [suffix[0], n_vocab], model)),
+        ("a suffix with the id -1", OUTSIDE_VOCABULARY, reuse, (saved, p, [suffix[0], -1], model)),
+        ("a prefix with the id n_vocab", OUTSIDE_VOCABULARY, save, ([*ids[:2], n_vocab], model)),
+        ("a prefix with the id -1", OUTSIDE_VOCABULARY, save, ([*ids[:2], -1], model)),
+    )
+    failed = []
+    for what, bug, name, arguments in attempts:
+        try:
+            student.handle(name, *arguments)
+        except StudentError as error:
+            if error.loud:
+                continue
+            failed.append((what, error.sentence[:-1], bug))
+        else:
+            failed.append((what, f"{name} returned as if nothing were wrong", bug))
+    _finish_refusals(failed)
+
+
+def _finish_refusals(failed: list[tuple[str, str, Bug | None]]) -> None:
+    """Fail with the first of what was not refused, and name the others."""
+    if not failed:
+        return
+    what, happened, bug = failed[0]
+    others = f" Not refused either: {'; '.join(w for w, _, _ in failed[1:])}." if failed[1:] else ""
+    raise Failure(None, f"For {what}, {happened}; a ValueError is expected.{others}", bug)
+
+
+@check(stage=STAGE, id="cache-file-round-trip", points=1, title="What is written is what is read, to the bit")
+def cache_file_round_trip(student, cases):
+    """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
+    small, middle, _ = cases.odd
+    for model, p, path in (
+        (small, small.config.n_ctx, "prefix.safetensors"),
+        (middle, 1, "saved prefix"),
+        (cases.trained, 5, "prefix.v1.bin"),
+        (small, 3, "prefix.safetensors"),  # over the first file
+    ):
+        ids = cases.ids(model, p, path)
+        where = f"for a prefix of {_tokens(p)} on {model.about}"
+        cache = student.make_cache(model, model.reference.run(ids).kv)
+        before = student.read_cache(cache)
+        student.handle("write_prefix_cache", path, cache, ids, model)
+        if not student.file_exists(path):
+            added = any(student.file_exists(path + ending) for ending in (".npz", ".npy", ".safetensors", ".json"))
+            raise Failure(
+                None, f"There is no file at the path given ({where}).", SUFFIX_ADDED_TO_PATH if added else None
+            )
+        _expect_same(before, student.read_cache(cache), model, p, "writing it to a file")
+        back, back_ids = _read(student, path, model)
+        if back_ids != ids:
+            raise Failure(
+                None, f"The prefix ids that came back are not those that were written ({where}).", IDS_CHANGED
+            )
+        _expect_bits(student.read_cache(back), before, where)
+
+
+def _read(student: Student, path: str, model: JudgeModel) -> tuple[Handle, list[int]]:
+    """What read_prefix_cache returns: (saved, prefix_ids)."""
+    pair = student.handle("read_prefix_cache", path, model)
+    try:
+        return student.method(pair, "__getitem__", 0, returns="handle"), student.method(
+            pair, "__getitem__", 1, returns="ids"
+        )
+    except StudentError:
+        raise Failure(None, "read_prefix_cache does not return a pair (saved, prefix_ids).") from None
+
+
+def _expect_bits(kv: KV, written: KV, where: str) -> None:
+    def same(a: KV, b: KV) -> bool:
+        return len(a) == len(b) and all(
+            np.array_equal(x, y) for one, two in zip(a, b, strict=True) for x, y in zip(one, two, strict=True)
+        )
+
+    if same(kv, written):
+        return
+    bug = None
+    with np.errstate(over="ignore"):
+        for suspect, wrong in (
+            (FILE_HALF_PRECISION, [(k.astype(np.float16), v.astype(np.float16)) for k, v in written]),
+            (FILE_KEYS_VALUES_SWAPPED, [(v, k) for k, v in written]),
+            (FILE_LAYERS_AS_TEXT, [written[i] for i in sorted(range(len(written)), key=str)]),
+        ):
+            if same(kv, wrong):
+                bug = suspect
+    if len(kv) != len(written):
+        raise Failure(None, f"{len(kv)} layers came back of {len(written)} ({where}).", bug)
+    for layer, (new, old) in enumerate(zip(kv, written, strict=True)):
+        for name, n, o in zip(("keys", "values"), new, old, strict=True):
+            if not np.array_equal(n, o):
+                how = f"of shape {list(n.shape)} instead of {list(o.shape)}" if n.shape != o.shape else "changed"
+                raise Failure(None, f"The {name} of layer {layer} came back {how} ({where}).", bug)
+
+
+@check(stage=STAGE, id="cache-file-refusals", points=2, title="A file that does not fit is refused")
+def cache_file_refusals(student, cases):
+    """read_prefix_cache gives a ValueError for another model's cache and for a damaged file, and changes no cache."""
+    model = cases.odd[0]
+    config, p, path = model.config, 6, "prefix.safetensors"
+    ids = cases.ids(model, p, "prefix")
+    kv = model.reference.run(ids).kv
+    cache = student.make_cache(model, kv)
+    before = student.read_cache(cache)
+    student.handle("write_prefix_cache", path, cache, ids, model)
+    back, back_ids = _read(student, path, model)
+    if back_ids != ids:
+        raise Failure(None, "A file that fits does not come back as it was written.", IDS_CHANGED)
+    _expect_bits(student.read_cache(back), before, "a file that fits")
+    data = student.read_file(path)
+
+    failed: list[tuple[str, str, Bug | None]] = []
+
+    def attempt(what: str, bug: Bug, make: Callable[[], object], writer_may_refuse: bool = False) -> None:
+        """make() leaves a file at path; the reader must refuse it, or the writer, where it can know."""
+        try:
+            make()
+        except StudentError as error:
+            if not (error.loud and writer_may_refuse):
+                failed.append((what, error.sentence[:-1], None))
+            return
+        try:
+            student.handle("read_prefix_cache", path, model)
+        except StudentError as error:
+            if not error.loud:
+                failed.append((what, error.sentence[:-1], LIBRARY_ERROR))
+        else:
+            failed.append((what, "read_prefix_cache returned as if nothing were wrong", bug))
+
+    def written(kv: KV, ids: list[int], by: JudgeModel) -> Callable[[], object]:
+        return lambda: student.handle("write_prefix_cache", path, student.make_cache(by, kv), ids, by)
+
+    other = random_judge_model(config, cases.number("another"))
+    attempt("the cache of another model of the same shape", NO_FINGERPRINT, written(kv, ids, other))
+    for tensor in ("wte.weight", "wpe.weight", "h.0.ln_1.bias", "h.1.mlp.c_proj.weight", "ln_f.bias"):
+        attempt(
+            f"the cache of a model that differs in one number of {tensor}",
+            FINGERPRINT_PARTIAL,
+            written(kv, ids, _one_number_off(model, tensor)),
+        )
+    heads = random_judge_model(replace(config, n_head=config.n_embd // config.n_head), model.spec["seed"])
+    attempt(
+        f"the cache of a model with these weights and {heads.config.n_head} heads",
+        CONFIG_NOT_COMPARED,
+        written(heads.reference.run(ids).kv, ids, heads),
+    )
+    attempt("ids that are one fewer than the rows", LENGTH_NOT_COMPARED, written(kv, ids[:-1], model), True)
+    attempt("ids that are one more than the rows", LENGTH_NOT_COMPARED, written(kv, [*ids, ids[0]], model), True)
+    short = [*kv[:-1], *_rows(kv[-1:], 0, p - 1)]
+    attempt("a last layer that is one row short", LENGTH_NOT_COMPARED, written(short, ids, model), True)
+    for layer, part, value in ((0, "keys", np.nan), (config.n_layer - 1, "values", np.inf)):
+        attempt(
+            f"{value:g} among the {part} of layer {layer}",
+            NOT_FINITE_ACCEPTED,
+            written(_with_value(kv, layer, part, value), ids, model),
+            True,
+        )
+    for what, damaged in (
+        ("a file cut in half", data[: len(data) // 2]),
+        ("a file without its last bytes", data[:-8]),
+        ("an empty file", b""),
+        ("a file of something else", cases.rng("noise").bytes(len(data))),
+    ):
+        attempt(what, DAMAGE_ACCEPTED, lambda damaged=damaged: student.write_file(path, damaged))
+    _finish_refusals(failed)
+    _expect_same(before, student.read_cache(back), model, p, "reading files that do not fit")
+    student.write_file(path, data)
+    _expect_bits(
+        student.read_cache(_read(student, path, model)[0]), before, "a file that fits, after those that do not"
+    )
+
+
+def _one_number_off(model: JudgeModel, tensor: str) -> JudgeModel:
+    from autograder.model.weights import tensors_of
+
+    array = tensors_of(model.weights)[tensor].copy()
+    array.flat[-1] += 0.25
+    return model.patched(tensor, array)
+
+
+def _with_value(kv: KV, layer: int, part: str, value: float) -> KV:
+    pairs = [[k.copy(), v.copy()] for k, v in kv]
+    pairs[layer][("keys", "values").index(part)][-1, -1, -1] = value
+    return [(k, v) for k, v in pairs]
