@@ -17,7 +17,7 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.numpy import save_file  # noqa: E402
 
-from autograder.judge.recompute import Reference, recompute  # noqa: E402
+from autograder.judge.recompute import Reference  # noqa: E402
 from autograder.model import GPT2Config, load_model, load_tokenizer, random_model, tensors_of  # noqa: E402
 from autograder.model.config import config_to_hf  # noqa: E402
 from autograder.model.load import model_folder  # noqa: E402
@@ -62,9 +62,10 @@ def some_ids(config: GPT2Config, n_seq: int, seed: int = 0) -> list[int]:
 
 
 def assert_same(model, weights, lengths) -> None:
+    reference = Reference(weights)
     for n_seq in lengths:
         ids = some_ids(weights.config, n_seq, seed=n_seq)
-        np.testing.assert_allclose(recompute(ids, weights), logits_of(model, ids), atol=TOLERANCE, rtol=0)
+        np.testing.assert_allclose(reference.logits(ids), logits_of(model, ids), atol=TOLERANCE, rtol=0)
 
 
 def lengths_to_the_limit(config: GPT2Config) -> list[int]:
