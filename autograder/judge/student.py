@@ -92,6 +92,15 @@ class Student:
             raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
         return value
 
+    def counted_ids(self, name: str, *args: Any) -> tuple[list[int], float | None]:
+        """The result as a list of int, and how many tokens went through the model; None when that was not seen."""
+        request = {"op": "call", "name": name, "returns": "ids", "count": True}
+        reply = self._exchange(name, request, args, {})
+        ids, tokens = reply.get("value"), reply.get("tokens")
+        if not (isinstance(ids, list) and all(type(i) is int for i in ids)):
+            raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
+        return ids, float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+
     def handle(self, name: str, *args: Any, **kwargs: Any) -> Handle:
         """The result stays with the student's code."""
         return self._handle(self._call(name, args, kwargs, "handle"), name)
@@ -195,6 +204,9 @@ class Student:
         return self._invoke(name, {"op": "call", "name": name, "returns": returns}, args, kwargs)
 
     def _invoke(self, name, request, args, kwargs):
+        return self._exchange(name, request, args, kwargs).get("value")
+
+    def _exchange(self, name, request, args, kwargs):
         request["args"] = [_wire(a) for a in args]
         request["kwargs"] = {key: _wire(a) for key, a in kwargs.items()}
         if self._elsewhere:
@@ -206,7 +218,7 @@ class Student:
                 f"{name} changed one of its arguments in place.",
                 INPUT_CHANGED,
             )
-        return reply.get("value")
+        return reply
 
     def _ask(self, name, request):
         return self._reply(name, request).get("value")

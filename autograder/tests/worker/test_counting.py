@@ -1,0 +1,206 @@
+"""Work is counted in tokens through the model, whatever the code that does it looks like."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from autograder.judge.cases import random_judge_model
+from autograder.judge.student import local_student
+from autograder.model import GPT2Config, random_model
+from autograder.notebooks.given import given_source
+from autograder.stages import find_stage
+from autograder.worker.counting import Meter
+
+MODEL = random_judge_model(GPT2Config(n_layer=3, n_head=2, n_embd=22, n_ctx=40, n_vocab=37), 5)
+PROMPT, N_NEW = [3, 1, 4, 1, 5, 9, 2], 12
+CACHED = len(PROMPT) + N_NEW - 1
+RECOMPUTED = sum(range(len(PROMPT), len(PROMPT) + N_NEW))
+
+PRODUCTS = {
+    "matmul operator": "x @ p.weight",
+    "np.matmul": "np.matmul(x, p.weight)",
+    "np.matmul into a buffer": "np.matmul(x, p.weight, out=np.empty((len(x), p.weight.shape[1]), x.dtype))",
+    "np.dot": "np.dot(x, p.weight)",
+    "dot method": "x.dot(p.weight)",
+    "dot method of the weight": "p.weight.T.dot(x.T).T",
+    "einsum": "np.einsum('ij,jk->ik', x, p.weight)",
+    "einsum, transposed": "np.einsum('ij,kj->ik', x, p.weight.T, optimize=True)",
+    "tensordot": "np.tensordot(x, p.weight, axes=1)",
+    "inner": "np.inner(x, p.weight.T)",
+    "float64 by astype": "x @ p.weight.astype(np.float64)",
+    "float64 by array": "x @ np.array(p.weight, dtype=np.float64)",
+    "asarray": "x @ np.asarray(p.weight)",
+    "row by row": "np.stack([row @ p.weight for row in x])",
+    "in two halves": "np.concatenate([x @ half for half in np.split(p.weight, 2, axis=1)], axis=1)",
+    "with a batch axis": "(x[None] @ p.weight)[0]",
+}
+ROWS = {
+    "index": "weights.wte[ids]",
+    "np.take": "np.take(weights.wte, ids, axis=0)",
+    "take": "weights.wte.take(ids, axis=0)",
+    "one by one": "np.stack([weights.wte[i] for i in ids])",
+    "asarray": "np.asarray(weights.wte)[ids]",
+}
+GENERATE = """
+import numpy as np
+from given import ModelCache, layer_norm
+
+def linear(x, p):
+    return {product} + p.bias
+
+def one_pass(ids, position, weights, cache):
+    n_head = weights.config.n_head
+    x = {rows} + weights.wpe[position : position + len(ids)]
+    for block, layer in zip(weights.blocks, cache.layers):
+        qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)
+        q, k, v = qkv.reshape(len(x), 3, n_head, -1).transpose(1, 2, 0, 3)
+        layer.append(k, v)
+        heads = {attend}(q, layer)
+        x = x + linear(heads.transpose(1, 0, 2).reshape(x.shape), block.attn.c_proj)
+        hidden = linear(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp.c_fc)
+        x = x + linear({gelu}(hidden), block.mlp.c_proj)
+    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T
+
+def generate(prompt_ids, n_new, weights):
+    cache = ModelCache(weights.config.n_layer)
+    ids = list(prompt_ids)
+    feed, position = ids, 0
+    for _ in range(n_new):
+        ids.append(int(np.argmax(one_pass(feed, position, weights, cache))))
+        {next_pass}
+    return ids[len(prompt_ids):]
+"""
+NEXT = {
+    CACHED: "feed, position = ids[-1:], len(ids) - 1",
+    RECOMPUTED: "feed, cache = ids, ModelCache(weights.config.n_layer)",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def given():
+    module = types.ModuleType("given")
+    exec(given_source(find_stage("prefill-decode")), module.__dict__)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "given", module)
+        yield
+
+
+def count(source):
+    namespace = {}
+    exec(source, namespace)
+    return local_student(namespace).counted_ids("generate", PROMPT, N_NEW, MODEL)
+
+
+def inlined(work, product="x @ p.weight", rows="weights.wte[ids]", own=False):
+    functions = {"gelu": "given.gelu", "attend": "given.attend"} if own else {"gelu": "gelu", "attend": "attend"}
+    source = GENERATE.format(product=product, rows=rows, next_pass=NEXT[work], **functions)
+    return source.replace("import numpy as np", "import numpy as np\nimport given\nfrom given import attend, gelu", 1)
+
+
+@pytest.mark.parametrize("work", [CACHED, RECOMPUTED])
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
+def test_each_way_of_multiplying_is_counted_and_changes_no_result(work, product):
+    ids, tokens = count(inlined(work, product))
+    assert ids == MODEL.reference.greedy(PROMPT, N_NEW)[0]
+    assert tokens == pytest.approx(work)
+
+
+@pytest.mark.parametrize("work", [CACHED, RECOMPUTED])
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_where_no_product_is_seen_the_next_best_evidence_counts(work, rows):
+    product = "x @ np.array(p.weight)"
+    assert count(inlined(work, product, rows))[1] == work
+    seen = None if "asarray" in rows else work
+    assert count(inlined(work, product, rows, own=True))[1] == seen
+
+
+def test_the_same_product_written_three_times_is_not_three_passes():
+    once = "qkv = linear("
+    three_times = f"linear(x, block.attn.c_attn), linear(x, block.attn.c_attn)\n        {once}"
+    assert count(inlined(CACHED).replace(once, three_times))[1] == CACHED
+
+
+def test_calls_are_counted_once_whoever_calls_whom():
+    source = """
+    plain = lambda weights: [np.array(weights.wte)]
+    def decode_step(token_id, position, weights, cache):
+        cache.append(token_id)
+        return plain(weights)[0][token_id]
+    def prefill(prompt_ids, weights, cache):
+        for i, token_id in enumerate(prompt_ids):
+            logits = decode_step(token_id, i, weights, cache)
+        return logits
+    def generate(prompt_ids, n_new, weights):
+        logits, new, cache = prefill(prompt_ids, weights, []), [], []
+        for i in range(n_new):
+            new.append(i % 7)
+            if i < n_new - 1:
+                logits = {step}
+        return new
+    """
+    source = "import numpy as np" + source.replace("\n    ", "\n")
+    assert count(source.replace("{step}", "decode_step(i % 7, i, weights, cache)"))[1] == CACHED
+    again = "prefill(prompt_ids + new, weights, [])"
+    assert count(source.replace("{step}", again))[1] == RECOMPUTED
+
+
+def test_the_functions_are_the_students_own_again_afterwards():
+    source = (
+        "def prefill(ids, weights, cache): raise ValueError\ndef generate(*args): return [prefill([1], None, None)]"
+    )
+    namespace = {}
+    exec(source, namespace)
+    before = dict(namespace)
+    with pytest.raises(Exception, match="ValueError"):
+        local_student(namespace).counted_ids("generate", PROMPT, 1, MODEL)
+    assert namespace == before
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "w.T.copy()",
+        "w[:, 3:9]",
+        "w.astype(np.float64)",
+        "np.split(w, 2, axis=1)[1]",
+        "w.sum(axis=0)",
+        "np.concatenate([w, w])",
+        "w * 2 + w",
+        "(w[:, None] * w[..., None]).sum(0)",
+        "np.ascontiguousarray(w.T)",
+        "np.linalg.norm(w)",
+        "w.reshape(22, 2, -1).transpose(1, 0, 2)",
+        "np.add.reduce(w, axis=1, dtype=np.float64)",
+        "np.where(w > 0, w, 0)",
+        "w @ w.T",
+        "w[[1, 2, 2]]",
+        "copy.deepcopy(w)",
+        "pickle.loads(pickle.dumps(w))",
+        "w.mean(axis=-1, keepdims=True)",
+    ],
+)
+def test_watched_weights_behave_as_arrays(expression):
+    import copy
+    import pickle
+
+    weights = random_model(MODEL.config, 3)
+    watched = Meter().weights(weights)
+    assert type(watched) is type(weights)
+    assert watched.config is weights.config
+    for get in (lambda tree: tree.blocks[1].mlp.c_fc.weight, lambda tree: tree.wte):
+        scope = {"np": np, "copy": copy, "pickle": pickle}
+        if "22" in expression and get(weights).shape[0] != 22:
+            continue
+        expected, actual = (eval(expression, scope, {"w": get(tree)}) for tree in (weights, watched))
+        assert np.array_equal(expected, np.asarray(actual))
+        assert np.shape(expected) == np.shape(actual)
+    assert not watched.wte.flags.writeable
+
+
+def test_a_copy_of_a_watched_weight_can_be_changed_in_place():
+    weight = Meter().weights(random_model(MODEL.config, 3)).blocks[0].attn.c_attn.weight.copy()
+    before = np.array(weight)
+    weight *= 2
+    assert np.array_equal(np.asarray(weight), 2 * before)

@@ -1,0 +1,199 @@
+"""Counts the tokens that go through the model while a function of the student's runs.
+
+What counts as work is the rows multiplied by the weight matrices of the blocks, however that is written: the weights
+given out here are arrays like any others that note it. Where they see nothing, because the code made plain copies of
+all of them first, the next best evidence counts. In this order:
+
+1. products: rows times a block's matrices, by @, matmul, dot, einsum, tensordot or inner, whole or in slices;
+2. rows: what the course's functions for a part of a block were given (gelu, attend, transformer_block, ...);
+3. calls: token ids given to prefill, decode_step, forward or advance;
+4. lookups: rows taken from wte.
+
+Code that no line of this list sees has not been counted: `tokens` is None then, and whoever asked decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+ROW_FUNCTIONS = ("gelu", "attend", "causal_self_attention", "transformer_block", "cached_block")
+ID_FUNCTIONS = ("prefill", "decode_step", "forward", "advance")
+_PRODUCTS = (np.dot, np.einsum, np.tensordot, np.inner)
+
+
+class Meter:
+    """The tokens of one call."""
+
+    def __init__(self) -> None:
+        self._n_layer = 1
+        self._products: dict[tuple[int, str], float] = {}
+        self._rows: dict[str, float] = {}
+        self._calls = 0.0
+        self._lookups = 0.0
+
+    @property
+    def tokens(self) -> float | None:
+        """Tokens through the model, by the best evidence there is."""
+        seen = [n for n in self._products.values() if n]
+        if seen:  # the middle one: x @ W may be written three times for q, k and v, or the last block take one row only
+            return median(seen)
+        return max(self._rows.values(), default=0.0) / self._n_layer or self._calls or self._lookups or None
+
+    def weights(self, weights: Any) -> Any:
+        """The same weights, with arrays that note what is done with them."""
+        self._n_layer = len(weights.blocks)
+        blocks = tuple(self._block(i, block) for i, block in enumerate(weights.blocks))
+        return _with(weights, wte=_watched(weights.wte, _Table, self._look_up), blocks=blocks)
+
+    def _block(self, index: int, block: Any) -> Any:
+        attn = _with(block.attn, c_attn=self._linear(index, block.attn, "c_attn"),
+                     c_proj=self._linear(index, block.attn, "c_proj"))  # fmt: skip
+        mlp = _with(block.mlp, c_fc=self._linear(index, block.mlp, "c_fc"),
+                    c_proj=self._linear(index, block.mlp, "c_proj"))  # fmt: skip
+        return _with(block, attn=attn, mlp=mlp)
+
+    def _linear(self, index: int, part: Any, name: str) -> Any:
+        linear = getattr(part, name)
+        key = (index, f"{type(part).__name__}.{name}")
+        n_in, n_out = linear.weight.shape
+
+        def multiplied(n_products: float) -> None:
+            self._products[key] = self._products.get(key, 0.0) + n_products / (n_in * n_out)
+
+        return _with(linear, weight=_watched(linear.weight, _Matrix, multiplied, n_in))
+
+    def _look_up(self, n_rows: float) -> None:
+        self._lookups += n_rows
+
+    @contextlib.contextmanager
+    def watching(self, namespace: dict[str, Any]) -> Iterator[None]:
+        """The functions of the student's that tell how many tokens they handle are counted while this is open."""
+        before = {
+            name: namespace[name]
+            for name in (*ROW_FUNCTIONS, *ID_FUNCTIONS)
+            if callable(namespace.get(name)) and not isinstance(namespace[name], type)
+        }
+        for name, function in before.items():
+            namespace[name] = (self._count_rows if name in ROW_FUNCTIONS else self._count_ids)(name, function)
+        try:
+            yield
+        finally:
+            namespace.update(before)
+
+    def _count_rows(self, name, function):
+        @functools.wraps(function)
+        def counted(*args, **kwargs):
+            shape = np.shape(next(iter((*args, *kwargs.values())), 0))  # [..., tokens, width]
+            self._rows[name] = self._rows.get(name, 0.0) + (shape[-2] if len(shape) > 1 else 1)
+            return function(*args, **kwargs)
+
+        return counted
+
+    def _count_ids(self, name, function):
+        @functools.wraps(function)
+        def counted(*args, **kwargs):
+            given = 1
+            if name != "decode_step":
+                lists = (a for a in (*args, *kwargs.values()) if isinstance(a, (list, tuple, np.ndarray)))
+                given = len(next(lists, [0]))
+            outside, self._calls = self._calls, 0.0
+            try:
+                return function(*args, **kwargs)
+            finally:  # prefill may be made of decode steps, and a decode step hide a whole pass
+                self._calls = outside + max(given, self._calls)
+
+        return counted
+
+
+def _with(node: Any, **changes: Any) -> Any:
+    """A copy of a node of the weights with some fields replaced, as they are: the constructor would copy them."""
+    copy = object.__new__(type(node))
+    copy.__dict__.update(node.__dict__, **changes)
+    return copy
+
+
+def _watched(array: np.ndarray, kind: type, note: Any, n_in: int = 0) -> np.ndarray:
+    watched = array.view(kind)
+    watched.note, watched.n_in = note, n_in
+    return watched
+
+
+class _Watched(np.ndarray):
+    """An array that can tell what it is used for. Its views and copies can too; results computed from it are plain."""
+
+    __array_priority__ = -1.0
+    note: Any = None
+    n_in = 0
+
+    def __array_finalize__(self, parent):
+        self.note, self.n_in = getattr(parent, "note", None), getattr(parent, "n_in", 0)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if "out" in kwargs:
+            kwargs["out"] = tuple(map(_plain, kwargs["out"]))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+        if ufunc is np.matmul:
+            _note_product(inputs, result)
+        return result
+
+    def __array_function__(self, function, types, args, kwargs):
+        if function not in _PRODUCTS:
+            return super().__array_function__(function, types, args, kwargs)
+        result = function(*map(_plain, args), **{key: _plain(a) for key, a in kwargs.items()})
+        _note_product(args, result if function is np.dot else None)
+        return result
+
+    def dot(self, other, out=None):
+        return np.dot(self, other) if out is None else np.dot(self, other, out=out)
+
+    def __reduce__(self):
+        return _plain(self).__reduce__()
+
+
+class _Matrix(_Watched):
+    """A block's weight matrix [n_in, n_out]: notes the single products of each multiplication by it."""
+
+
+class _Table(_Watched):
+    """The token embeddings: notes the rows taken from it."""
+
+    def __getitem__(self, index):
+        rows = super().__getitem__(index)
+        first = index[0] if isinstance(index, tuple) and index else index
+        if self.note and not isinstance(first, slice) and first is not Ellipsis and first is not None:
+            self.note(rows.size / self.shape[-1])
+        return _plain(rows) if not isinstance(first, slice) else rows
+
+    def take(self, indices, axis=None, **kwargs):
+        rows = _plain(self).take(indices, axis, **kwargs)
+        if self.note:
+            self.note(rows.size / self.shape[-1])
+        return rows
+
+
+def _plain(value):
+    return value.view(np.ndarray) if isinstance(value, _Watched) else value
+
+
+def _note_product(operands, result=None) -> None:
+    """Count the single products of a multiplication by a matrix, or by a part of one.
+
+    A result is that of matmul or dot, which contract the last axis of the left operand with the one before the last of
+    the right. What einsum and the like contract is taken to be the matrix's n_in.
+    """
+    arrays = [a for a in operands if isinstance(a, np.ndarray)]
+    matrix = next((a for a in arrays if isinstance(a, _Matrix)), None)
+    if matrix is None or matrix.note is None or len(arrays) != 2 or all(isinstance(a, _Matrix) for a in arrays):
+        return
+    on_the_right = arrays[1] is matrix
+    if result is not None:
+        contracted = matrix.shape[-2] if on_the_right and matrix.ndim > 1 else matrix.shape[-1]
+        matrix.note(np.size(result) * contracted)
+    else:
+        matrix.note(arrays[0 if on_the_right else 1].size / matrix.n_in * matrix.size)
