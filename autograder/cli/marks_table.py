@@ -1,0 +1,64 @@
+"""The marks of a class as a table: a row a student, a column a check, and the bugs that were named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from autograder.grading.records import GRADED, Record
+from autograder.judge.framework import checks_of
+from autograder.stages import Stage
+
+Scores = dict[str, dict[str, float]]  # student -> check id -> points
+
+
+def gradebook_scores(course: Path, stage: Stage) -> Scores:
+    """The points of every check as they stand in nbgrader's gradebook."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course.resolve() / 'gradebook.db'}") as gradebook:
+        return {
+            submission.student.id: {grade.name: grade.score for book in submission.notebooks for grade in book.grades}
+            for submission in gradebook.assignment_submissions(stage.assignment)
+        }
+
+
+def marks_table(
+    stage: Stage, records: Sequence[Record], scores: Scores, pages: Mapping[str, Path] | None = None
+) -> Table:
+    """The best first. Checks are numbered, and the caption says which is which; a student's name links to a page."""
+    pages = pages or {}
+    checks = checks_of(stage.name)
+    most = sum(check.points for check in checks)
+    caption = "\n".join(f"{number:>2}  {check.title}" for number, check in enumerate(checks, 1))
+    table = Table(title=f"{stage.number}. {stage.title}", title_justify="left", title_style="bold",
+                  caption=caption, caption_justify="left", caption_style="", header_style="bold",
+                  box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))  # fmt: skip
+    table.add_column("student", no_wrap=True)
+    for number in range(1, len(checks) + 1):
+        table.add_column(str(number), justify="right", no_wrap=True, min_width=1)
+    table.add_column(f"of {most:g}", justify="right", no_wrap=True)
+    table.add_column("what was named")
+    for record in sorted(records, key=lambda r: (-sum(scores.get(r.student, {}).values()), r.student)):
+        given = scores.get(record.student, {})
+        marks = [_mark(given.get(check.id), check.points) for check in checks]
+        link = f"link {pages[record.student].resolve().as_uri()}" if record.student in pages else ""
+        table.add_row(Text(record.student, style=link), *marks, f"{sum(given.values()):g}", _named(record))
+    return table
+
+
+def _mark(score: float | None, points: float) -> Text:
+    if score is None:
+        return Text("-", style="red")
+    return Text(f"{score:g}", style="green" if score == points else "bold red")
+
+
+def _named(record: Record) -> Text:
+    if record.status != GRADED:
+        return Text(f"not graded: {record.reason}", style="red")
+    labels = dict.fromkeys(check["bug"]["label"] for check in record.checks if check["bug"])
+    return Text(", ".join(labels))

@@ -1,0 +1,61 @@
+"""A course folder with a sample class in it: the submissions that prove the checks, as students would hand them in."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+from autograder.cli.build import ROOT
+from autograder.cli.errors import UserError
+from autograder.stages import GRADED_STAGES, Stage
+
+MARKER = ".sample-class"  # in a folder that was made here, and may be made anew
+UNSOLVED = "unsolved"
+
+
+def stages_with_submissions() -> tuple[Stage, ...]:
+    """The stages that have sample submissions."""
+    modules = (f"autograder.tests.submissions.{stage.module}" for stage in GRADED_STAGES)
+    return tuple(s for s, module in zip(GRADED_STAGES, modules, strict=True) if importlib.util.find_spec(module))
+
+
+def make_course(folder: Path, stages: tuple[Stage, ...]) -> None:
+    """An nbgrader course with source/, release/ and gradebook for these stages; a sample class there is replaced."""
+    from autograder.notebooks.build import build
+
+    if folder.exists() and not (folder / MARKER).exists():
+        raise UserError(f"{folder} holds something else; remove it, or choose another with --folder.")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()
+    build(ROOT, folder, stages)
+
+
+def hand_in(course: Path, stage: Stage) -> list[str]:
+    """Put every sample submission of a stage into submitted/; the names, which are the students' too."""
+    from autograder.tests.submissions import submissions_of
+
+    released = course / "release" / stage.assignment
+    names = []
+    for submission in submissions_of(stage.name):
+        _write(released, course, stage, submission.name, submission.sources(stage))
+        names.append(submission.name)
+    if UNSOLVED not in names:
+        _write(released, course, stage, UNSOLVED, {})
+        names.append(UNSOLVED)
+    return names
+
+
+def _write(released: Path, course: Path, stage: Stage, name: str, sources: dict[str, str]) -> None:
+    """The released notebook with these sources in its solution cells, and the files that came with it."""
+    folder = course / "submitted" / name / stage.assignment
+    shutil.copytree(released, folder)
+    path = folder / f"{stage.module}.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        source = sources.get(cell["metadata"].get("nbgrader", {}).get("grade_id"))
+        if source is not None:
+            cell["source"] = source
+    path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
