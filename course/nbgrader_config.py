@@ -5,10 +5,11 @@ nbgrader reads this file more than once in a run, so everything here is assigned
 
 from pathlib import Path
 
-from autograder.grading.environment import put_own_programs_on_path
+from autograder.grading.environment import put_own_programs_on_path, silence_known_warnings
 
 course = Path(__file__).resolve().parent
 put_own_programs_on_path()  # nbgrader runs "alembic" by name when it makes a gradebook
+silence_known_warnings()
 
 c = get_config()  # noqa: F821 - given by nbgrader
 c.CourseDirectory.root = str(course)

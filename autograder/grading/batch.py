@@ -86,10 +86,7 @@ class Batch:
         return resources["nbgrader"]["student"]
 
     def _refuse(self, student: str, reason: str) -> None:
-        self._reset(student)
-        destination = self._autograded / student / self.assignment
-        if destination.exists():
-            rmtree(str(destination))
+        self._forget(student)
         self._refused[student] = reason
         self._record_failure(student, reason)
 
@@ -101,7 +98,7 @@ class Batch:
             if student in self._graded and self._is_there(student):
                 lines += [(student, "note", note.sentence) for note in self._graded[student]]
             elif student in self._refused or not self._is_there(student):
-                self._reset(student)
+                self._forget(student)
                 reason = self._refused.get(student) or (record.reason if record else "") or "see the messages above"
                 lines.append((student, "NOT GRADED", reason))
             elif record is not None and (why := self._stale(student, record)):
@@ -169,6 +166,8 @@ class Batch:
         """Keep what was found out, once the scores are on their way to the gradebook."""
         marked = self.marked(student)
         self._graded[student] = marked.result.notes
+        total, most = sum(scores.values()), sum(points[i] for i in scores)
+        self.converter.log.info("%s: %g / %g points in %.1f s", student, total, most, marked.result.seconds)
         checks = without_functions(marked.result)
         for check in checks:
             check["score"], check["points"] = scores[check["id"]], points[check["id"]]
@@ -177,8 +176,8 @@ class Batch:
             status=GRADED,
             file=marked.file,
             digest=marked.digest,
-            score=sum(scores.values()),
-            max_score=sum(points[i] for i in scores),
+            score=total,
+            max_score=most,
             seconds=round(marked.result.seconds, 2),
             checks=checks,
             notes=[_plain_note(n) for n in marked.result.notes],
@@ -231,6 +230,14 @@ class Batch:
     def is_submitted(self, filename: str) -> bool:
         """Whether the file is one that was handed in, rather than one that this run made."""
         return self._submitted.resolve() in Path(filename).resolve().parents
+
+    def _forget(self, student: str) -> None:
+        """Leave nothing of an earlier grading: neither scores, nor the marked notebook, nor its feedback page."""
+        self._reset(student)
+        feedback = Path(self.converter.coursedir.root) / self.converter.coursedir.feedback_directory
+        for folder in (self._autograded, feedback):
+            if (folder / student / self.assignment).is_dir():
+                rmtree(str(folder / student / self.assignment))
 
     # Records
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autograder.grading.notes import Note
+from autograder.grading.notes import Note, Notes, called
 from autograder.judge.framework import Check, CheckResult, checks_of, run_check
 from autograder.judge.student import Student, StudentError
 from autograder.stages import Stage
@@ -84,13 +85,20 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Che
         session.ensure_worker()
         return run_check(check, Student(session.perform), seed, trained)
     except WorkerGone as gone:
-        session.notes.append(Note("stopped", None, f"In the check {check.id}: {gone.reason}."))
+        session.notes.add("stopped", f"In the check {check.id}: {gone.reason}.")
         return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.")
     except (GradingError, KeyboardInterrupt):
         raise
     except Exception as error:  # a mistake of the check's; the teaching assistant has to know
-        session.notes.append(Note("check-broke", None, f"The check {check.id} broke with {type(error).__name__}."))
+        session.notes.add("check-broke", f"The check {check.id} broke: {_place(error)}.")
         return CheckResult(check, False, f"{check.property}\nThis check could not judge what your code returned.")
+
+
+def _place(error: Exception) -> str:
+    """The kind of an error and where it came from. Not its text, which may hold hidden inputs."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return type(error).__name__ + where
 
 
 class _Session:
@@ -104,7 +112,7 @@ class _Session:
         self._hide = _Hide(cells) if hide_inputs else None
         self._call_seconds = limits.call
         self._worker: Worker | None = None
-        self.notes: list[Note] = []
+        self.notes = Notes()
         self.cell_errors: dict[str, str] = {}
         self.started = time.monotonic()
 
@@ -123,7 +131,8 @@ class _Session:
         """Ask the student's process, as a Student does."""
         assert self._worker is not None
         try:
-            reply = self._worker.request(request, seconds=min(self._call_seconds, self._left()))
+            doing = f"running {request['name']}" if "name" in request else "answering"
+            reply = self._worker.request(request, doing=doing, seconds=min(self._call_seconds, self._left()))
         except WorkerGone as gone:
             if gone.timed_out:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
@@ -151,16 +160,18 @@ class _Session:
                 worker.close()
                 self._cells.remove(cell)
                 self.cell_errors[cell.label] = gone.reason
-                self.notes.append(Note("stopped", cell.label, f"{cell.label} was left out: {gone.reason}."))
+                self.notes.add("stopped", f"{called(cell.label)} was left out: {gone.reason}.", cell.label)
                 return
             if error is not None and first and cell.label not in self.cell_errors:
                 self._note_cell_error(cell, error)
 
     def _note_cell_error(self, cell: Cell, error: dict[str, Any]) -> None:
-        described = StudentError(cell.label, self._hide({"error": error})["error"] if self._hide else error)
+        described = StudentError(
+            f"The cell {cell.label}", self._hide({"error": error})["error"] if self._hide else error
+        )
         self.cell_errors[cell.label] = described.sentence
         if not described.stub:
-            self.notes.append(Note("cell-failed", cell.label, described.sentence))
+            self.notes.add("cell-failed", described.sentence, cell.label)
 
 
 class _Hide:

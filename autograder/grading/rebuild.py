@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograder.grading.notes import Note
+from autograder.grading.notes import Note, Notes, called
 from autograder.notebooks.copies import choose
 from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
@@ -67,12 +67,13 @@ class _Extra:
 def rebuild(source_notebook: dict[str, Any], submitted: Document) -> Rebuilt:
     """The trusted notebook of a submission. source_notebook is the course's own, with its solutions."""
     places = [_place(i, cell) for i, cell in enumerate(source_notebook["cells"])]
-    notes: list[Note] = _notebook_notes(places, submitted)
+    notes = _notebook_notes(submitted)
     extras = _sort_in(places, submitted, notes)
     cells: dict[int, dict[str, Any]] = {}
     for place in places:
         cells[place.index], more = _fill(place, notes)
         extras += more
+    _note_restored(places, notes)
     _note_missing_functions(places, extras, notes)
     trusted = _assemble(places, cells, _within_limits(extras, notes))
     metadata = copy.deepcopy(source_notebook["metadata"])
@@ -120,7 +121,7 @@ def _place(index: int, cell: dict[str, Any]) -> _Place:
 # Which submitted cell is which
 
 
-def _sort_in(places: list[_Place], submitted: Document, notes: list[Note]) -> list[_Extra]:
+def _sort_in(places: list[_Place], submitted: Document, notes: Notes) -> list[_Extra]:
     """Give each submitted cell to its place; return the cells that have none."""
     recognize = _recognizer(places)
     found = {cell.index: recognize(cell) for cell in submitted.cells}
@@ -142,7 +143,7 @@ def _sort_in(places: list[_Place], submitted: Document, notes: list[Note]) -> li
         elif cell.source.strip() and "chart" not in cell.tags:
             extras.append(_Extra(after, cell.index, cell.type == "code", cell.source))
     if moved:
-        notes.append(Note("reordered", None, f"Moved back to the course's order: {', '.join(moved)}."))
+        notes.add("reordered", f"Moved back to the course's order: {', '.join(moved)}.")
     return extras
 
 
@@ -177,9 +178,7 @@ def _recognize_by_functions(places, submitted, found, notes) -> None:
             found[cell.index] = fitting[0]
             recognized.append(f"{fitting[0].call} in {cell.place}")
     if recognized:
-        notes.append(
-            Note("recognized", None, f"Recognized by their functions, without metadata: {', '.join(recognized)}.")
-        )
+        notes.add("recognized", f"Recognized by their functions, without metadata: {', '.join(recognized)}.")
 
 
 def _text(source: str) -> str:
@@ -194,7 +193,7 @@ def _same_text(a: str, b: str) -> bool:
 # What goes into each place
 
 
-def _fill(place: _Place, notes: list[Note]) -> tuple[dict[str, Any], list[_Extra]]:
+def _fill(place: _Place, notes: Notes) -> tuple[dict[str, Any], list[_Extra]]:
     """The trusted cell of a place, and what of the submitted cells runs beside it."""
     more: list[_Extra] = []
     source = place.source
@@ -204,74 +203,74 @@ def _fill(place: _Place, notes: list[Note]) -> tuple[dict[str, Any], list[_Extra
         source = _answer(place, notes)
     elif place.kind == "setup":
         more = _changed_setup(place, notes)
-    elif place.kind == "check":
-        _note_check(place, notes)
-    elif place.submitted and place.kind == "prose" and not _same_text(place.submitted[0].source, source):
+    elif place.submitted and place.kind == "prose" and not _is_unchanged(place):
         first = place.submitted[0]  # what a student wrote into the course's text is shown below it
         more = [_Extra(place.index, first.index, False, first.source)]
     return _trusted_cell(place, source), more
 
 
-def _solution(place: _Place, notes: list[Note]) -> tuple[str, list[_Extra]]:
+def _solution(place: _Place, notes: Notes) -> tuple[str, list[_Extra]]:
     copies = place.submitted
     if not copies:
         return f"# The cell {place.call} was not in the submitted notebook.", []
     choice = choose([c.source for c in copies])
     if copies[choice.chosen].type != "code":
-        notes.append(Note("retyped", place.call, f"{place.call} was a {copies[choice.chosen].type} cell; run as code."))
+        notes.add("retyped", f"The cell {place.call} was a {copies[choice.chosen].type} cell; run as code.", place.call)
     if choice.joined or choice.kept:
         parts = ", ".join(copies[i].place for i in (choice.chosen, *choice.joined, *choice.kept))
-        notes.append(Note("split", place.call, f"{place.call} was split; its parts were put together ({parts})."))
+        notes.add("split", f"The cell {place.call} was split; its parts were put together ({parts}).", place.call)
     if choice.dropped:
         left_out = ", ".join(copies[i].place for i in choice.dropped)
         sentence = (
-            f"{place.call} was there {len(copies)} times; the first solved copy counts "
+            f"The cell {place.call} was there {len(copies)} times; the first solved copy counts "
             f"({copies[choice.chosen].place}), left out: {left_out}."
         )
-        notes.append(Note("duplicate", place.call, sentence))
+        notes.add("duplicate", sentence, place.call)
     if len(choice.source) > MAX_CELL:
-        sentence = f"{place.call} has {len(choice.source)} characters, more than {MAX_CELL}, and was left out."
-        notes.append(Note("too-large", place.call, sentence))
+        sentence = f"The cell {place.call} has {len(choice.source)} characters, more than {MAX_CELL}, and was left out."
+        notes.add("too-large", sentence, place.call)
         return f"# The cell {place.call} was too large to be graded.", []
     kept = [_Extra(place.index, copies[i].index, True, copies[i].source) for i in choice.kept]
     return choice.source, kept
 
 
-def _answer(place: _Place, notes: list[Note]) -> str:
+def _answer(place: _Place, notes: Notes) -> str:
     answered = [c for c in place.submitted if c.source.strip() and not _same_text(c.source, place.source)]
     if not answered:
         return place.source
     text = answered[0].source
     if len(answered) > 1:
-        notes.append(
-            Note("duplicate", place.call, f"{place.call} was answered {len(answered)} times; the first counts.")
-        )
+        notes.add("duplicate", f"The question {place.call} has {len(answered)} answers; the first counts.", place.call)
     if len(text) > MAX_CELL:
-        notes.append(Note("too-large", place.call, f"{place.call} was cut after {MAX_CELL} characters."))
+        notes.add("too-large", f"The answer {place.call} was cut after {MAX_CELL} characters.", place.call)
         text = text[:MAX_CELL]
     return plain_markdown(text)
 
 
-def _changed_setup(place: _Place, notes: list[Note]) -> list[_Extra]:
+def _changed_setup(place: _Place, notes: Notes) -> list[_Extra]:
     """A changed setup cell runs after the course's own, so that an import added there is not lost."""
-    if not place.submitted:
-        notes.append(Note("restored", place.call, f"The setup cell {place.call} was missing and was put back."))
+    if not place.submitted or not place.submitted[0].source.strip() or _is_unchanged(place):
         return []
     first = place.submitted[0]
-    if not first.source.strip() or _same_text(first.source, place.source):
-        return []
-    notes.append(Note("changed-setup", place.call, f"{place.call} was changed; it ran after the course's own."))
+    notes.add("changed-setup", f"The cell {place.call} was changed; it ran after the course's own.", place.call)
     return [_Extra(place.index, first.index, True, first.source)]
 
 
-def _note_check(place: _Place, notes: list[Note]) -> None:
-    if not place.submitted:
-        notes.append(Note("restored", place.call, f"The check cell {place.call} was missing and was put back."))
-    elif not _same_text(place.submitted[0].source, place.source):
-        notes.append(Note("changed-check", place.call, f"The check cell {place.call} was changed and was put back."))
+def _note_restored(places: list[_Place], notes: Notes) -> None:
+    locked = [p for p in places if p.kind in ("setup", "check")]
+    missing = [p.call for p in locked if not p.submitted]
+    changed = [p.call for p in locked if p.kind == "check" and p.submitted and not _is_unchanged(p)]
+    for kind, names in (("missing", missing), ("changed", changed)):
+        if names:
+            cells = f"cell{'s' if len(names) > 1 else ''} {', '.join(names)}"
+            notes.add("restored", f"Put back the {kind} {cells}.")
 
 
-def _note_missing_functions(places: list[_Place], extras: list[_Extra], notes: list[Note]) -> None:
+def _is_unchanged(place: _Place) -> bool:
+    return _same_text(place.submitted[0].source, place.source)
+
+
+def _note_missing_functions(places: list[_Place], extras: list[_Extra], notes: Notes) -> None:
     for place in places:
         if place.kind != "solution" or place.submitted:
             continue
@@ -280,37 +279,35 @@ def _note_missing_functions(places: list[_Place], extras: list[_Extra], notes: l
             p.call for p in places if p.submitted and place.defines & set(defined_names(p.submitted[0].source))
         ]
         where = f"; its functions are in {', '.join(elsewhere)}" if elsewhere else ""
-        notes.append(Note("missing", place.call, f"The solution cell {place.call} was not in the notebook{where}."))
+        notes.add("missing", f"The solution cell {place.call} was not in the notebook{where}.", place.call)
 
 
-def _notebook_notes(places: list[_Place], submitted: Document) -> list[Note]:
-    notes = []
+def _notebook_notes(submitted: Document) -> Notes:
+    notes = Notes()
     if submitted.language != "python":
         language = re.sub(r"[^\w .+#-]", "", submitted.language)[:40]
-        notes.append(Note("kernel", None, f"The notebook names a kernel for {language}; it was run as Python."))
+        notes.add("kernel", f"The notebook names a kernel for {language}; it was run as Python.")
     if submitted.skipped:
-        notes.append(Note("damaged", None, f"{submitted.skipped} entries of the cell list are not cells."))
+        notes.add("damaged", f"{submitted.skipped} entries of the cell list are not cells.")
     if submitted.cells and not any(c.grade_id for c in submitted.cells):
-        notes.append(Note("no-metadata", None, "The notebook came without nbgrader's metadata."))
+        notes.add("no-metadata", "The notebook came without nbgrader's metadata.")
     return notes
 
 
 # The trusted notebook
 
 
-def _within_limits(extras: list[_Extra], notes: list[Note]) -> list[_Extra]:
+def _within_limits(extras: list[_Extra], notes: Notes) -> list[_Extra]:
     kept: list[_Extra] = []
     total = 0
     for number, extra in enumerate(extras):
         if len(kept) >= MAX_EXTRA_CELLS or total + len(extra.source) > MAX_EXTRA:
             left = len(extras) - number
-            notes.append(
-                Note("too-large", None, f"{left} cells from {extra.place} on were left out; there are too many.")
-            )
+            notes.add("too-large", f"{left} cells from {extra.place} on were left out; there are too many.")
             break
         if len(extra.source) > MAX_CELL:
-            sentence = f"{extra.place} has {len(extra.source)} characters, more than {MAX_CELL}, and was left out."
-            notes.append(Note("too-large", extra.place, sentence))
+            sentence = f"{called(extra.place)} was left out: {len(extra.source)} characters, more than {MAX_CELL}."
+            notes.add("too-large", sentence, extra.place)
             continue
         kept.append(extra)
         total += len(extra.source)

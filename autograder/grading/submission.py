@@ -76,13 +76,13 @@ def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ..
         sentence = f"{expected} was graded; there was also {', '.join(others)}."
         return exact[0], (Note("other-files", None, sentence),)
     if not found:
-        what = "there is only a link to a file elsewhere" if links else "there is no notebook"
+        what = "There is only a link to a file elsewhere" if links else "There is no notebook"
         raise NotebookError(f"{what} in the submission; {expected} is needed.")
     meant = found if len(found) == 1 else [p for p in found if stage.module in _plain(p.stem)]
     meant = meant if len(meant) == 1 else [p for p in found if _looks_like(p, stage)]
     if len(meant) != 1:
         names = ", ".join(printable(p.name) for p in found)
-        raise NotebookError(f"none of the notebooks is named {expected} ({names}); rename the one that is meant.")
+        raise NotebookError(f"None of the notebooks is named {expected} ({names}); rename the one that is meant.")
     return meant[0], (Note("renamed", None, f"The notebook was named {printable(meant[0].name)}."),)
 
 
