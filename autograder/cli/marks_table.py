@@ -37,12 +37,12 @@ def marks_table(
     caption = "\n".join(f"{number:>2}  {check.title}" for number, check in enumerate(checks, 1))
     table = Table(title=f"{stage.number}. {stage.title}", title_justify="left", title_style="bold",
                   caption=caption, caption_justify="left", caption_style="", header_style="bold",
-                  box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))  # fmt: skip
+                  box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))  # fmt: skip
     table.add_column("student", no_wrap=True)
     for number in range(1, len(checks) + 1):
         table.add_column(str(number), justify="right", no_wrap=True, min_width=1)
     table.add_column(f"of {most:g}", justify="right", no_wrap=True)
-    table.add_column("what was named")
+    table.add_column("named bug", min_width=24)
     for record in sorted(records, key=lambda r: (-sum(scores.get(r.student, {}).values()), r.student)):
         given = scores.get(record.student, {})
         marks = [_mark(given.get(check.id), check.points) for check in checks]
