@@ -49,7 +49,10 @@ def main() -> None:
     tokenizer = train_tokenizer(train)
     folder = DATA / "tiny-gpt2"
     folder.mkdir(exist_ok=True)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    content = json.loads(tokenizer.to_str())
+    # Merges as "a b", the form that every release of the tokenizers library reads; newer ones write pairs.
+    content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
+    (folder / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": END_OF_TEXT,
