@@ -178,6 +178,7 @@ class _Hide:
     """Takes out of what the student's process says about an error what could be an input, or is not in its cells."""
 
     _BRACKETED = re.compile(r"\[[^\[\]]*\d[^\[\]]*\]?|array\(.*", re.DOTALL)
+    _NESTED = re.compile(r"\[[\[\].,\s]*\.\.\.[\[\].,\s]*")
     _MANY_NUMBERS = re.compile(r"(?:-?\d[\d.eE+-]*[\s,;]+){4,}-?\d[\d.eE+-]*")
 
     def __init__(self, cells: list[Cell]):
@@ -208,7 +209,7 @@ class _Hide:
     def text(self, message: str) -> str:
         """The message without lists of numbers and without what a terminal would obey."""
         message = "".join(c if c.isprintable() or c == "\n" else " " for c in message)
-        message = self._BRACKETED.sub("[...]", message)
+        message = self._NESTED.sub("[...]", self._BRACKETED.sub("[...]", message))
         return self._MANY_NUMBERS.sub("...", message)
 
 

@@ -1,0 +1,107 @@
+"""Notebooks are read as they come: from any tool, of any format version, damaged or not."""
+
+import json
+
+import pytest
+
+from autograder.notebooks.document import parse_document, read_document
+from autograder.notebooks.errors import NotebookError
+
+
+def parse(notebook):
+    return parse_document(json.dumps(notebook).encode(), "work.ipynb")
+
+
+def code(source, **more):
+    return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], **more}
+
+
+def test_a_cell_keeps_what_it_says_it_is():
+    marks = {"grade": False, "grade_id": "prefill", "solution": True}
+    cell = code("x = 1", id="prefill", metadata={"nbgrader": marks, "tags": ["chart"]})
+    (read,) = parse({"cells": [cell], "metadata": {}, "nbformat": 4}).cells
+    assert (read.type, read.source, read.grade_id, read.cell_id) == ("code", "x = 1", "prefill", "prefill")
+    assert (read.is_solution, read.is_grade, read.tags) == (True, False, ("chart",))
+
+
+def test_sources_may_be_lists_of_lines():
+    assert parse({"cells": [code(["a = 1\n", "b = 2"])]}).cells[0].source == "a = 1\nb = 2"
+
+
+def test_format_version_3_has_worksheets_and_input():
+    old = {
+        "worksheets": [{"cells": [{"cell_type": "code", "input": "x = 1"}, {"cell_type": "heading", "source": "T"}]}]
+    }
+    assert [(c.type, c.source) for c in parse(old).cells] == [("code", "x = 1"), ("markdown", "T")]
+
+
+def test_a_later_format_version_is_read_as_far_as_it_is_alike():
+    assert parse({"cells": [code("x = 1")], "nbformat": 5, "nbformat_minor": 2}).cells[0].source == "x = 1"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_byte_order_marks_are_understood(encoding):
+    data = json.dumps({"cells": [code("name = 'Grüße'")]}, ensure_ascii=False).encode(encoding)
+    assert parse_document(data, "work.ipynb").cells[0].source == "name = 'Grüße'"
+
+
+def test_line_ends_of_any_system_become_unix_ones():
+    data = json.dumps({"cells": [code("a = 1\r\nb = 2\rc = 3")]}, indent=1).replace("\n", "\r\n").encode()
+    assert parse_document(data, "work.ipynb").cells[0].source == "a = 1\nb = 2\nc = 3"
+
+
+def test_entries_that_are_no_cells_are_counted_and_left_out():
+    read = parse({"cells": [code("x = 1"), "not a cell", None]})
+    assert (len(read.cells), read.skipped) == (1, 2)
+
+
+def test_marks_of_the_wrong_type_are_as_good_as_none():
+    cell = code("x", id=7, metadata={"nbgrader": {"grade_id": ["prefill"], "grade": "yes"}, "tags": "chart"})
+    (read,) = parse({"cells": [cell]}).cells
+    assert (read.grade_id, read.cell_id, read.is_grade, read.tags) == (None, None, False, ())
+
+
+@pytest.mark.parametrize(
+    ("metadata", "language"),
+    [
+        ({}, "python"),
+        ({"kernelspec": {"name": "anything", "language": "python"}}, "python"),
+        ({"language_info": {"name": "ipython"}}, "python"),
+        ({"kernelspec": {"name": "ir", "language": "R"}}, "R"),
+    ],
+)
+def test_the_kernel_is_known_by_its_language(metadata, language):
+    assert parse({"cells": [], "metadata": metadata}).language == language
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b'{"cells": [\n{', "not valid JSON (line 2)"),
+        (b'{"cells": [\n<<<<<<< HEAD\n', "merge conflict"),
+        (b"[" * 100_000, "cannot be read|not valid JSON|not a notebook"),
+        (b"[]", "is not a notebook"),
+        (b'{"metadata": {}}', "no list of cells"),
+        (b"\x89PNG\r\n\x1a\n\xff", "not a text file"),
+    ],
+)
+def test_what_is_no_notebook_is_refused_in_one_sentence(data, reason):
+    with pytest.raises(NotebookError) as refused:
+        parse_document(data, "work.ipynb")
+    message = str(refused.value)
+    assert any(part in message for part in reason.split("|"))
+    assert "work.ipynb" in message and "\n" not in message and message.endswith(".")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(NotebookError, match=r"work\.ipynb is not there"):
+        read_document(tmp_path / "work.ipynb")
+
+
+def test_an_enormous_file_is_not_even_opened(tmp_path):
+    path = tmp_path / "work.ipynb"
+    with path.open("wb") as file:
+        file.truncate(65 * 2**20)
+    with pytest.raises(NotebookError, match="65 MB, more than 64 MB; clear the outputs"):
+        read_document(path)
