@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from autograder.cli.build import require_checkout
 from autograder.cli.errors import UserError
 from autograder.cli.marks_table import gradebook_scores, marks_table
-from autograder.cli.sample_class import hand_in, make_course, stages_with_submissions
+from autograder.cli.sample_class import hand_in, make_course, refuse_foreign, stages_with_submissions
 from autograder.grading.environment import put_own_programs_on_path
 from autograder.grading.records import read_records
 from autograder.stages import Stage, find_stage
@@ -27,6 +27,7 @@ def run(stage: str | None, folder: Path, console: Console | None = None) -> int:
     """Build the course in `folder`, hand in the sample class, mark it, and show the marks."""
     require_checkout("autograder demo")
     stages = _chosen(stage)
+    refuse_foreign(folder)
     console = console or Console()
     put_own_programs_on_path()
     started = time.monotonic()

@@ -25,32 +25,33 @@ def make_course(folder: Path, stages: tuple[Stage, ...]) -> None:
     """An nbgrader course with source/, release/ and gradebook for these stages; a sample class there is replaced."""
     from autograder.notebooks.build import build
 
-    if folder.exists() and not (folder / MARKER).exists():
-        raise UserError(f"{folder} holds something else; remove it, or choose another with --folder.")
+    refuse_foreign(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MARKER).touch()
     build(ROOT, folder, stages)
 
 
+def refuse_foreign(folder: Path) -> None:
+    """Keep clear of a folder that was not made here."""
+    if folder.exists() and not (folder / MARKER).exists():
+        raise UserError(f"{folder} holds something else; remove it, or choose another with --folder.")
+
+
 def hand_in(course: Path, stage: Stage) -> list[str]:
     """Put every sample submission of a stage into submitted/; the names, which are the students' too."""
     from autograder.tests.submissions import submissions_of
 
+    sources = {submission.name: submission.sources(stage) for submission in submissions_of(stage.name)}
+    sources.setdefault(UNSOLVED, {})
     released = course / "release" / stage.assignment
-    names = []
-    for submission in submissions_of(stage.name):
-        _write(released, course, stage, submission.name, submission.sources(stage))
-        names.append(submission.name)
-    if UNSOLVED not in names:
-        _write(released, course, stage, UNSOLVED, {})
-        names.append(UNSOLVED)
-    return names
+    for name, cells in sources.items():
+        write_submission(released, course / "submitted" / name / stage.assignment, stage, cells)
+    return list(sources)
 
 
-def _write(released: Path, course: Path, stage: Stage, name: str, sources: dict[str, str]) -> None:
-    """The released notebook with these sources in its solution cells, and the files that came with it."""
-    folder = course / "submitted" / name / stage.assignment
+def write_submission(released: Path, folder: Path, stage: Stage, sources: dict[str, str]) -> Path:
+    """Copy a released assignment to a new folder, with these sources in its solution cells; the notebook's path."""
     shutil.copytree(released, folder)
     path = folder / f"{stage.module}.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -59,3 +60,4 @@ def _write(released: Path, course: Path, stage: Stage, name: str, sources: dict[
         if source is not None:
             cell["source"] = source
     path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
+    return path

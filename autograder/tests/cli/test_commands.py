@@ -1,0 +1,135 @@
+"""The command line as a person meets it: help, errors, doctor, and how soon it answers."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "autograder"]
+
+
+def autograder(*arguments, cwd=None, **env):
+    """Run the command; the completed process, with its text."""
+    result = subprocess.run(
+        [*COMMAND, *arguments], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=120
+    )
+    assert "Traceback" not in result.stdout + result.stderr
+    return result
+
+
+def fastest(*command):
+    """The shortest of five runs, in seconds: what the command needs when nothing else runs."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_the_help_names_every_command_and_is_quick():
+    shown = autograder("--help").stdout
+    assert all(name in shown for name in ("test", "doctor", "build", "demo", "fetch"))
+    assert fastest(*COMMAND, "--help") < 0.5
+
+
+def test_importing_the_package_is_quick_and_brings_no_numpy():
+    assert fastest(sys.executable, "-c", "import autograder") < 0.3
+    code = "import autograder, sys; print('numpy' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "False"
+
+
+def test_everything_the_package_promises_is_there():
+    import autograder as package
+
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
+    assert package.__version__ == autograder("--version").stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["test"], "There is no notebook of the course in this folder; go to its folder, or name it"),
+        (["test", "--stage", "kv-cache"], "There is no notebook of the stage kv-cache in this folder"),
+        (["test", "--stage", "kv"], "There is no stage 'kv'; the stages are start-here, forward-pass,"),
+        (["test", "--stage", "start-here"], "Nothing is graded in start-here"),
+        (["test", "--notebook", "none.ipynb"], "none.ipynb does not exist"),
+        (["test", "--notebook", "."], "is a folder"),
+        (["test", "--notebook", "notes.txt"], "notes.txt is neither a notebook (.ipynb) nor a Python file (.py)"),
+        (["test", "--notebook", "mine.py"], "mine.py does not say which stage it belongs to; add --stage"),
+        (["test", "--notebook", "kv_cache_half.ipynb"], "kv_cache_half.ipynb is not valid JSON"),
+        (["test", "--notebook", "kv_cache_list.ipynb"], "kv_cache_list.ipynb is not a notebook"),
+        (["demo", "--stage", "start-here"], "start-here has no sample class; choose one of"),
+        (["demo", "--folder", "."], "holds something else; remove it, or choose another with --folder"),
+        (["fetch", "gpt4"], "'gpt4' is not a published GPT-2"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_sentence(arguments, sentence, tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    (tmp_path / "kv_cache_half.ipynb").write_text('{"cells": [')
+    (tmp_path / "kv_cache_list.ipynb").write_text("[]")
+    if arguments == ["test"] or arguments[:2] == ["test", "--stage"]:
+        (tmp_path / "kv_cache_half.ipynb").unlink()
+        (tmp_path / "kv_cache_list.ipynb").unlink()
+    result = autograder(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_two_notebooks_of_a_stage_are_not_guessed_between(tmp_path):
+    for name in ("kv_cache (1).ipynb", "smith_kv_cache.ipynb"):
+        (tmp_path / name).write_text("{}")
+    result = autograder("test", cwd=tmp_path)
+    assert result.returncode == 2
+    assert (
+        "several notebooks here (kv_cache (1).ipynb, smith_kv_cache.ipynb); choose one with --notebook" in result.stderr
+    )
+
+
+def test_doctor_finds_everything_here(tmp_path):
+    scripts = Path(sys.executable).parent
+    result = autograder("doctor", cwd=tmp_path, PATH=f"{scripts}{os.pathsep}{os.environ['PATH']}")
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.strip().endswith("Nothing is missing.")
+    for what in ("Python", "packages", "alembic", "model tiny", "threads"):
+        assert what in result.stdout
+
+
+def test_doctor_says_what_to_do_about_what_is_missing(tmp_path):
+    """A package that is not installed, and one that is too old: made by hiding the first and faking the second."""
+    code = """if True:
+        import importlib.metadata, sys
+        real = importlib.metadata.version
+        def version(name):
+            if name == "watchfiles":
+                raise importlib.metadata.PackageNotFoundError(name)
+            return "1.0" if name == "numpy" else real(name)
+        importlib.metadata.version = version
+        sys.argv = ["autograder", "doctor"]
+        from autograder.cli import main
+        main()
+    """
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "pip install 'watchfiles>=0.21'" in result.stdout
+    assert "pip install 'numpy>=1.24'" in result.stdout
+    assert "2 to put right." in result.stdout
+
+
+def test_doctor_notes_that_alembic_is_not_on_path(tmp_path):
+    if shutil.which("alembic", path="/usr/bin:/bin"):
+        pytest.skip("alembic is installed for the whole system")
+    result = autograder("doctor", cwd=tmp_path, PATH="/usr/bin:/bin")
+    assert result.returncode == 0
+    assert f"or add {Path(sys.executable).parent} to PATH" in result.stdout
