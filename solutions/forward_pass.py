@@ -12,6 +12,20 @@
 
 # %% [markdown]
 # # 1. The forward pass
+#
+# **What you will build.** The whole of GPT-2's inference, in about sixty lines of NumPy: a function `forward` that
+# takes the tokens of a text and says, for each of them, which token is likely to come next; and a function that
+# writes text with it. The weights are those of a real, if small, GPT-2. Everything later in the course, the cache
+# above all, saves work that you first have to see here, done in full.
+#
+# **Time.** About four hours.
+#
+# **What you should know.** Python, and NumPy's shapes, broadcasting, slicing, `reshape`, `transpose` and `@`. You
+# need to know nothing about transformers. It helps to have seen a linear layer, `x @ weight + bias`.
+#
+# **How to work.** Read from the top. Where a cell says `# YOUR CODE HERE`, replace the two lines below the docstring
+# with your code, run the cell, then run the check cell under it. A check says what holds and what does not. Cells
+# that draw charts or print something are yours to change; they are worth no points.
 
 # %% setup="imports"
 import numpy as np
@@ -21,75 +35,674 @@ import autograder
 weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
 
+# %% [markdown]
+# ## Tokens
+#
+# A language model does not read letters. A **tokenizer** cuts the text into pieces called **tokens**, and gives each
+# piece a number, its **token id**. Frequent words are one token; rare ones are cut into several. A space belongs to
+# the word after it, which is why most tokens below begin with one (drawn as an open box).
+
+# %% tags=["chart"]
+text = "The king is dead, and the queen"
+token_ids = tokenizer.encode(text)
+print(token_ids)
+autograder.charts.token_strip(
+    {"tokens": tokenizer.tokens(token_ids)},
+    shared=0,
+    positions=True,
+    title="A text as the model reads it",
+)
+
+# %% [markdown]
+# There are `n_vocab` different tokens in all. The small number under each token is its **position**: its place in the
+# text, counted from 0. The model can look at `n_ctx` tokens at most.
+#
+# ## The model on one page
+#
+# The model turns the tokens into a table of numbers, `x`, of shape `[n_seq, n_embd]`. **One row stands for one
+# position.** Here `n_seq` is the number of tokens and `n_embd` the number of numbers that describe a token; a row is
+# called the **hidden state** of its token. The table keeps this shape all the way up. Each of the `n_layer`
+# **blocks** adds something to it, and at the end each row is turned into one number for each token of the vocabulary.
+#
+#     token ids                                             [n_seq]
+#        |
+#     row of wte for each id  +  row of wpe for each position
+#        |
+#        x                                                  [n_seq, n_embd]
+#        |
+#        |-----> ln_1 --> causal self-attention ---.
+#        + <---------------------------------------'          one block;
+#        |                                                    there are n_layer of them,
+#        |-----> ln_2 --> linear --> gelu --> linear --.      one after the other
+#        + <-------------------------------------------'
+#        |
+#       ln_f
+#        |
+#     times the transpose of wte
+#        |
+#     logits                                                [n_seq, n_vocab]
+#
+# Row `i` of the result belongs to position `i` and says which token comes *next*: the larger a number, the likelier
+# that token is at position `i + 1`. These numbers are called **logits**.
+#
+# Rows meet in one place only, in attention. Everything else treats each row by itself.
+#
+# Here are the sizes of the model that you use, and the names of its arrays.
+
+# %% tags=["chart"]
+print(weights)
+print()
+print("wte", weights.wte.shape, "  wpe", weights.wpe.shape)
+print("blocks[0].ln_1:", weights.blocks[0].ln_1)
+print("blocks[0].attn:", weights.blocks[0].attn.c_attn, "and", weights.blocks[0].attn.c_proj)
+print("blocks[0].ln_2:", weights.blocks[0].ln_2)
+print("blocks[0].mlp: ", weights.blocks[0].mlp.c_fc, "and", weights.blocks[0].mlp.c_proj)
+print("ln_f:          ", weights.ln_f)
+
+# %% [markdown]
+# The arrays are in GPT-2's own layout: a linear layer is `x @ layer.weight + layer.bias`, with no transpose. They are
+# read-only, because they are shared by everything in the notebook.
+#
+# **A trap to know of.** The notebook has a variable `weights`, the trained model. The checks call your functions with
+# *other* models too, whose sizes all differ. So take every size from the arguments: from the shape of `x`, from
+# `n_head`, from the `weights` that `forward` is given.
+#
+# ## Embeddings: from ids to rows
+#
+# How does a number such as 417 become a row of `n_embd` numbers? By looking it up. `wte` (token embeddings) has one
+# row for each token of the vocabulary. `wpe` (position embeddings) has one row for each position. Both were learned
+# in training. A token's row at the bottom of the model is the sum
+#
+#     wte[token id] + wpe[position]
+#
+# so the same word at two places begins with two different rows. Without `wpe` the model could hardly tell "dog bites
+# man" from "man bites dog".
+
+# %% tags=["chart"]
+rows = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
+print("x has shape", rows.shape)
+autograder.charts.heatmap(
+    rows[:, :32],
+    x_label="feature (the first 32)",
+    y_label="token, one row each",
+    value_label="value",
+    y_ticks=tokenizer.tokens(token_ids),
+    annotate=False,
+    title="The table x at the bottom of the model: one row for each position",
+    model=weights,
+)
+
+# %% [markdown]
+# The features have no names; nobody chose what they mean. You will write this line yourself, in `forward`, once the
+# parts are there.
+#
+# ## GELU
+#
+# Two linear layers in a row are no more than one linear layer. To be worth having, they need something between them
+# that is not linear. GPT-2 uses **GELU**, a smooth cousin of `max(x, 0)`, which is applied to each number by itself.
+# The formula GPT-2 was trained with is the tanh form:
+#
+# $$\mathrm{gelu}(x) = \tfrac12\, x \left(1 + \tanh\left(\sqrt{2/\pi}\,\left(x + 0.044715\,x^3\right)\right)\right)$$
+#
+# There is another form, with the error function, that most libraries call GELU. It differs by up to 0.0005. A model
+# is to be run with the function that it was trained with.
+
 
 # %% solution="gelu"
 def gelu(x):
-    """GPT-2's GELU, the tanh approximation, element by element; any shape."""
+    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
+
+    x is not changed. Elements may be as large as they like.
+    """
     ### BEGIN SOLUTION
-    return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi).astype(np.float32) * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1.0 + np.tanh((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
     ### END SOLUTION
+
+
+# %% check="gelu-tanh"
+autograder.check("gelu-tanh")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# One line is enough: NumPy's arithmetic and `np.tanh` work on whole arrays. Plain Python numbers, such as `(2 /
+# np.pi) ** 0.5`, keep a float32 array float32. `np.sqrt(2 / np.pi)` is a NumPy float64 and turns the result into
+# float64: just as right, and slower.
+#
+# </details>
+
+# %% tags=["chart"]
+xs = np.linspace(-4, 4, 25).astype(np.float32)
+autograder.charts.line_chart(
+    {"your gelu": (xs, gelu(xs))},
+    reference={"max(x, 0)": (xs, np.maximum(xs, 0))},
+    x_label="x",
+    y_label="gelu(x)",
+    title="GELU bends where max(x, 0) has a corner",
+)
+
+# %% [markdown]
+# **What you should see.** The curve runs close to 0 on the left, dips a little below it (to about -0.17 near -0.75)
+# and follows `x` on the right.
+#
+# ## Layer norm
+#
+# Each block adds to the rows, so their numbers drift and grow from block to block. Before a row is used, it is
+# brought back to a standard size: its mean is subtracted, and it is divided by its standard deviation. Then each
+# feature is scaled by a learned number and shifted by another, in case another size was better after all. For one row
+# $x$ of $n$ numbers:
+#
+# $$\mu = \frac{1}{n}\sum_j x_j \qquad \sigma^2 = \frac{1}{n}\sum_j (x_j-\mu)^2 \qquad
+# y_j = \frac{x_j-\mu}{\sqrt{\sigma^2+\varepsilon}}\, w_j + b_j$$
+#
+# Three details matter. The sum is divided by $n$, not by $n - 1$. The small number $\varepsilon$ stands *inside* the
+# root; it keeps a row of equal numbers from being divided by 0. And every row has its own mean and variance, which is
+# what the word "layer" is about: no row knows of another.
 
 
 # %% solution="layer-norm"
 def layer_norm(x, weight, bias, eps=1e-5):
-    """Normalize each row of x [..., n_embd] to mean 0 and variance 1, then scale by weight and shift by bias."""
+    """Normalize every row of x to mean 0 and variance 1, then scale by weight and shift by bias.
+
+    x: [..., n_embd], where ... is any number of axes, or none. weight, bias: [n_embd].
+    Returns an array of x's shape; x is not changed.
+    """
     ### BEGIN SOLUTION
-    mean = x.mean(axis=-1, keepdims=True)
-    centered = x - mean
+    centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
     return centered / np.sqrt(variance + eps) * weight + bias
     ### END SOLUTION
 
 
-# %% solution="causal-self-attention"
-def causal_self_attention(x, attn, n_head):
-    """Multi-head causal self-attention; x and the result are [n_seq, n_embd]."""
+# %% check="layer-norm-rows"
+autograder.check("layer-norm-rows")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `x.mean(axis=-1)` gives one number a row and drops the last axis, after which `x - mean` no longer lines up.
+# `keepdims=True` keeps that axis, with length 1, and broadcasting does the rest. Write `x = x - mean`, not `x -=
+# mean`: the second form writes into the caller's array.
+#
+# </details>
+
+# %% tags=["chart"]
+ln_1 = weights.blocks[0].ln_1
+normed = layer_norm(rows, np.ones_like(ln_1.weight), np.zeros_like(ln_1.bias))
+print("standard deviation of each row before:", rows.std(axis=-1).round(3))
+print("and after, with weight 1 and bias 0:  ", normed.std(axis=-1).round(3))
+
+# %% [markdown]
+# **What you should see.** The first line differs from row to row; the second is very nearly 1 everywhere. It falls
+# short of 1 by a little, because of $\varepsilon$, and by more where the row was small.
+#
+# ## Attention
+#
+# Here the rows meet. In "The king is dead, and the queen", what comes after "queen" depends on the words before it.
+# **Attention** is how a position gathers what it needs from other positions. It has three steps.
+#
+# 1. From its row, each position makes three vectors, by three linear layers: a **query** (what am I looking for?), a
+#    **key** (what do I have to offer?) and a **value** (what do I pass on to whoever is interested?).
+# 2. A position's query is compared with the keys of all positions by a dot product. This gives one **score** for
+#    each: the larger, the better the fit. The scores are made into shares that add up to 1. They are called
+#    **attention weights**.
+# 3. The position's result is the average of all values, weighted by these shares.
+#
+# A tiny example by hand: a query `[1, 0]`, and three keys and values.
+
+# %% tags=["chart"]
+query = np.array([1.0, 0.0])
+keys = np.array([[3.0, 0.0], [0.0, 5.0], [1.0, 1.0]])
+values = np.array([[10.0], [20.0], [30.0]])
+scores = keys @ query
+shares = np.exp(scores) / np.exp(scores).sum()
+print("scores:  ", scores)
+print("shares:  ", shares.round(3), "  which add up to", shares.sum().round(6))
+print("result:  ", (shares @ values).round(3))
+
+# %% [markdown]
+# The function in the middle, `exp` of each score divided by the sum of them all, is called **softmax**. The first key
+# fits best, so the result lies close to the first value.
+#
+# ### No looking ahead
+#
+# The model is to *predict* the next token. When it computes row `i`, it may use the tokens 0 to `i` and none after
+# them: those are what it is to guess. So a query sees the keys up to its own position, **itself included**, and no
+# later one. Attention of this kind is called **causal**. To hide a later key, its score is set to minus infinity
+# before the softmax: `exp(-inf)` is 0, so it gets no share, and the others still add up to 1.
+
+# %% tags=["chart"]
+autograder.charts.heatmap(
+    np.tri(len(token_ids)),
+    x_label="key: the token that is seen",
+    y_label="query: the token that looks",
+    value_label="visible (1) or hidden (0)",
+    x_ticks=tokenizer.tokens(token_ids),
+    y_ticks=tokenizer.tokens(token_ids),
+    title="Who may see whom",
+)
+
+# %% [markdown]
+# This has a consequence that the whole course rests on: **what comes later never changes an earlier row.** Row 3 of
+# the result is the same whether the text ends there or goes on for a page.
+#
+# ### Several heads
+#
+# A position may need several things at once: the subject of the sentence, the last comma, the word before it. So
+# attention is done `n_head` times side by side. Each **head** has its own part of the features, `head_dim = n_embd /
+# n_head` of them: head 0 has the first `head_dim` features, head 1 the next ones, and so on. The heads do not talk to
+# each other. Their results are laid side by side again at the end.
+#
+# NumPy's `@` multiplies the last two axes and repeats that over all axes before them. So if the heads come first,
+# `[n_head, n_seq, head_dim]`, one `@` serves them all. You need two functions: one brings the heads to the front, the
+# other brings them back.
+
+
+# %% solution="split-heads"
+def split_heads(x, n_head):
+    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has the features h * head_dim to (h + 1) * head_dim - 1."""
     ### BEGIN SOLUTION
     n_seq, n_embd = x.shape
-    head_dim = n_embd // n_head
-    qkv = x @ attn.c_attn.weight + attn.c_attn.bias  # [n_seq, 3 * n_embd]
-    q, k, v = qkv.reshape(n_seq, 3, n_head, head_dim).transpose(1, 2, 0, 3)  # each [n_head, n_seq, head_dim]
-    scores = q @ k.transpose(0, 2, 1) / np.float32(np.sqrt(head_dim))  # [n_head, n_seq, n_seq]
-    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
-    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    attention = scores / scores.sum(axis=-1, keepdims=True)
-    heads = attention @ v  # [n_head, n_seq, head_dim]
-    merged = heads.transpose(1, 0, 2).reshape(n_seq, n_embd)
-    return merged @ attn.c_proj.weight + attn.c_proj.bias
+    return x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)
     ### END SOLUTION
+
+
+def merge_heads(heads):
+    """[n_head, n_seq, head_dim] back to [n_seq, n_embd]: undoes split_heads."""
+    ### BEGIN SOLUTION
+    n_head, n_seq, head_dim = heads.shape
+    return heads.transpose(1, 0, 2).reshape(n_seq, n_head * head_dim)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `reshape` keeps the numbers in their order in memory and only draws the borders anew. A row of `x` holds head 0's
+# features, then head 1's, so the reshape that fits is `[n_seq, n_head, head_dim]`; then the axes have to trade
+# places, which is what `transpose` does. Reshaping straight to `[n_head, n_seq, head_dim]` also runs, and mixes up
+# tokens and features. For the way back, do the same two steps in the opposite order.
+#
+# </details>
+
+# %% tags=["chart"]
+table = np.array([[0, 1, 2, 100, 101, 102], [10, 11, 12, 110, 111, 112]])  # 2 tokens, 2 heads of 3 features
+print(split_heads(table, 2))
+print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table))
+
+# %% [markdown]
+# **What you should see.** Two heads of two rows each: first `[0 1 2]` and `[10 11 12]`, then `[100 101 102]` and
+# `[110 111 112]`. Each head has a row for each of the two tokens. Merged again, it is the table we began with. (These
+# two functions have no check of their own. The checks below go through them.)
+#
+# ### The attention weights
+#
+# Now the scores and their softmax, for all heads and all queries at once.
+#
+# **Scaling.** A dot product of two vectors of `head_dim` numbers grows with the square root of `head_dim`. To keep
+# scores at one size, they are divided by `sqrt(head_dim)`.
+#
+# **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when
+# the same number is taken off all scores of a row, because that divides the top and the bottom of the fraction alike.
+# So take each row's largest visible score off first: then no exponent is above 0, and at least one is exactly 0.
+
+
+# %% solution="attention-weights"
+def attention_weights(q, k):
+    """The causal attention weights, [n_head, n_seq, n_seq]: the shares that query i gives to the keys 0 to i, else 0.
+
+    q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed.
+    """
+    ### BEGIN SOLUTION
+    n_seq, head_dim = q.shape[1:]
+    scores = q @ k.transpose(0, 2, 1) / head_dim**0.5  # [n_head, n_seq, n_seq]: query by key
+    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `q @ k.transpose(0, 2, 1)` gives the dot product of every query with every key. `np.tri(n_seq, dtype=bool)` is True
+# on the diagonal and below it: where the key's position is not after the query's. `np.where(mask, scores, -np.inf)`
+# hides the rest. Mask first, then look for the largest score: a hidden one may be far above the visible ones.
+#
+# </details>
+
+# %% tags=["chart"]
+q = k = np.zeros((1, 4, 2), dtype=np.float32)
+print(attention_weights(q, k)[0].round(3))
+
+# %% [markdown]
+# **What you should see.** All scores are 0 here, so each query shares its attention equally among the tokens that it
+# may see: 1 for the first, one half each for the second, then thirds and quarters. Above the diagonal there are
+# zeros.
+#
+# ### All of it
+#
+# What remains is to make the queries, keys and values, to use the weights, and to mix the heads' results by one more
+# linear layer, `c_proj`. GPT-2 stores the three linear layers that make q, k and v as one, `c_attn`: its result has
+# `3 * n_embd` features, first all queries, then all keys, then all values.
+
+
+# %% solution="causal-self-attention"
+def causal_self_attention(x, attn, n_head):
+    """Multi-head causal self-attention: each row gathers from itself and the rows before it.
+
+    x: [n_seq, n_embd]. attn.c_attn.weight: [n_embd, 3 * n_embd], for q, k and v in this order;
+    attn.c_proj.weight: [n_embd, n_embd]; both have a bias. Returns [n_seq, n_embd].
+    """
+    ### BEGIN SOLUTION
+    qkv = x @ attn.c_attn.weight + attn.c_attn.bias  # [n_seq, 3 * n_embd]
+    q, k, v = (split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))
+    heads = attention_weights(q, k) @ v  # [n_head, n_seq, head_dim]
+    return merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias
+    ### END SOLUTION
+
+
+# %% check="attention-heads"
+autograder.check("attention-heads")
+
+# %% check="attention-causal"
+autograder.check("attention-causal")
+
+# %% check="attention-large-scores"
+autograder.check("attention-large-scores")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Four lines: the linear layer `c_attn`; `np.split(qkv, 3, axis=-1)` and `split_heads` on each of the three parts; the
+# weights times the values, with `@`; and `merge_heads` followed by `c_proj`. If a check fails, read its last sentence
+# first: it says which mistake gives the same numbers as your code, when it knows one.
+#
+# </details>
+#
+# **What you should see.** Three checks pass. They call your function with 1, 2, and more rows, on models in which
+# `n_head`, `head_dim` and the number of rows sometimes agree: a wrong reshape can look right when two sizes are
+# equal.
+#
+# ## The block
+#
+# A block is attention, then a small network of two linear layers with GELU between them, called the **MLP**.
+# Attention moves information between rows; the MLP then works on each row by itself. Its inner layer is four times as
+# wide as `x`.
+#
+# Neither replaces `x`. Each *adds* to it: `x = x + something(layer_norm(x))`. The running sum is called the
+# **residual stream**. It has two merits. A block that has nothing to say can add almost nothing, and what earlier
+# blocks found stays available. And in training, the error reaches the lowest block by a straight path of additions;
+# without it, a model of 12 blocks can hardly be trained.
+#
+# Mind the order. GPT-2 normalizes what goes *into* attention and into the MLP, and adds their results to the `x` that
+# was *not* normalized. This is called **pre-norm**. The first transformers normalized after the addition.
 
 
 # %% solution="transformer-block"
 def transformer_block(x, block, n_head):
-    """One pre-norm GPT-2 block: attention, then the MLP, each added to its input; [n_seq, n_embd]."""
+    """One pre-norm GPT-2 block: attention of ln_1(x) is added to x, then the MLP of ln_2 of that sum to the sum.
+
+    x: [n_seq, n_embd]. block has ln_1 and ln_2 (weight, bias), attn, and mlp with c_fc and c_proj.
+    Returns [n_seq, n_embd]; x is not changed.
+    """
     ### BEGIN SOLUTION
     x = x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)
     hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    hidden = gelu(hidden @ block.mlp.c_fc.weight + block.mlp.c_fc.bias)
+    hidden = gelu(hidden @ block.mlp.c_fc.weight + block.mlp.c_fc.bias)  # [n_seq, 4 * n_embd]
     return x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
     ### END SOLUTION
 
 
+# %% check="block-pre-norm"
+autograder.check("block-pre-norm")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Two additions, each with its own layer norm. The result of `layer_norm` needs a name of its own, because `x` is
+# needed once more for the addition. The MLP is linear (`c_fc`), `gelu`, linear (`c_proj`).
+#
+# </details>
+#
+# ### What the heads look at
+#
+# With the block written, you can watch attention at work. The cell below runs the text through the model block by
+# block and keeps the attention weights of every head. Then it draws the head that looks most at the token just
+# before. Set `layer` and `head` to other numbers to see the others.
+
+# %% tags=["chart"]
+n_head = weights.config.n_head
+x = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
+maps = []  # maps[layer][head] is [n_seq, n_seq]
+for block in weights.blocks:
+    normed = layer_norm(x, block.ln_1.weight, block.ln_1.bias)
+    q, k, v = np.split(normed @ block.attn.c_attn.weight + block.attn.c_attn.bias, 3, axis=-1)
+    maps.append(attention_weights(split_heads(q, n_head), split_heads(k, n_head)))
+    x = transformer_block(x, block, n_head)
+
+to_previous = np.array([[np.diagonal(head, -1).mean() for head in layer] for layer in maps])
+layer, head = np.unravel_index(to_previous.argmax(), to_previous.shape)
+autograder.charts.heatmap(
+    np.where(np.tri(len(token_ids), dtype=bool), maps[layer][head], np.nan),
+    x_label="key: the token that is seen",
+    y_label="query: the token that looks",
+    value_label="attention weight",
+    x_ticks=tokenizer.tokens(token_ids),
+    y_ticks=tokenizer.tokens(token_ids),
+    title=f"What each token looks at (block {layer}, head {head})",
+    model=weights,
+)
+
+# %% [markdown]
+# **What you should see.** Each row adds up to 1, and hatched cells are hidden. The first row has a single 1, because
+# the first token has nothing else to look at. Elsewhere, in this head, the cells just left of the diagonal are among
+# the lighter ones: the token before. Nobody told the head to do so; training did. Other heads look at the first
+# token, at commas, or at nothing that has a name.
+#
+# ## From rows to logits
+#
+# Everything is there. `forward` looks up the embeddings, runs the blocks, applies the final layer norm `ln_f`, and
+# turns each row into `n_vocab` logits.
+#
+# How does a row become logits? It is compared, by a dot product, with each token's row of `wte`. The same matrix that
+# turned ids into rows turns rows into scores for ids: `x @ wte.T`. This is called a **tied head**. It makes sense,
+# since a token's row in `wte` says what the token is like; a row at the top of the model is a description of the
+# token that should come next, and the dot product says how well each token fits it. It also saves `n_vocab * n_embd`
+# weights, nearly a third of the smallest published GPT-2.
+#
+# The model has one row in `wpe` for each position from 0 to `n_ctx - 1` and no more. A longer sequence has to be
+# refused with a `ValueError`, and so has an empty one. Loud is what matters: a sequence that is silently cut, or a
+# position that is silently used twice, gives wrong numbers that look fine.
+
+
 # %% solution="forward"
 def forward(token_ids, weights):
-    """Logits [n_seq, n_vocab] of the token that follows each position; ValueError outside 1 <= n_seq <= n_ctx."""
+    """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
+
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx.
+    weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
+    """
     ### BEGIN SOLUTION
     n_seq, config = len(token_ids), weights.config
     if not 1 <= n_seq <= config.n_ctx:
         raise ValueError(f"forward needs 1 to {config.n_ctx} token ids, got {n_seq}")
-    x = weights.wte[np.asarray(token_ids)] + weights.wpe[np.arange(n_seq)]
+    x = weights.wte[np.asarray(token_ids)] + weights.wpe[:n_seq]
     for block in weights.blocks:
         x = transformer_block(x, block, config.n_head)
     return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T
     ### END SOLUTION
 
 
+# %% check="forward-recompute"
+autograder.check("forward-recompute")
+
+# %% check="forward-limits"
+autograder.check("forward-limits")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# The line for the embeddings stands further up, where the table `x` was drawn. Look at the length before anything
+# else. Then a loop over `weights.blocks`, and one line for the logits. `array.T` is the transpose.
+#
+# </details>
+#
+# Now the model can say what it expects. A softmax makes probabilities of the last row's logits.
+
+# %% tags=["chart"]
+prompt = "What is your"  # change it
+
+
+def probabilities(logits):
+    shares = np.exp(logits - logits.max())
+    return shares / shares.sum()
+
+
+next_token = probabilities(forward(tokenizer.encode(prompt), weights)[-1])
+likeliest = np.argsort(-next_token)[:10]
+autograder.charts.bar_chart(
+    {token: next_token[i] for token, i in zip(tokenizer.tokens(likeliest), likeliest, strict=True)},
+    label="probability of the next token",
+    title=f"What may follow {prompt!r}: the ten likeliest tokens",
+    model=weights,
+)
+
+# %% [markdown]
+# **What you should see.** Words that could indeed go on from there, none of them certain. The model is small and has
+# read nothing but Shakespeare's plays.
+#
+# ## Writing text
+#
+# To write, choose a token, append it, and run the model again on the longer sequence. Always choosing the token with
+# the largest logit is called **greedy**. It is what the checks of this course use, because it involves no chance:
+# equal logits give equal text.
+#
+# The function has "recompute" in its name because it does all the work again for every new token. That is what the
+# next two stages do away with, and what they are compared with.
+#
+# Count what is fed: to get `n_new` tokens after a prompt of `P`, the model is run on `P`, `P + 1`, ... and at last on
+# `P + n_new - 1` tokens. The last new token is returned and never fed. So `P + n_new - 1 <= n_ctx` is allowed, and
+# one more is an error.
+
+
 # %% solution="generate-recompute"
 def generate_recompute(prompt_ids, n_new, weights):
-    """The n_new greedy next ids, by running the whole sequence again for each one."""
+    """The n_new greedy next ids, a list of n_new ints without the prompt; the whole sequence is run again for each.
+
+    prompt_ids: a list of at least one id; it is not changed.
+    ValueError when more than n_ctx tokens would have to be fed at once.
+    """
     ### BEGIN SOLUTION
     token_ids = list(prompt_ids)
     for _ in range(n_new):
         token_ids.append(int(forward(token_ids, weights)[-1].argmax()))
     return token_ids[len(prompt_ids) :]
     ### END SOLUTION
+
+
+# %% check="generate-greedy"
+autograder.check("generate-greedy")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Begin with a copy, `list(prompt_ids)`, so that the caller's list stays as it is. The next token is decided by the
+# *last* row of the logits, and `argmax` finds it. `forward` already refuses what is too long.
+#
+# </details>
+#
+# Greedy text tends to go round in circles. For text that is pleasant to read, the next token is *drawn* from the
+# probabilities instead. A **temperature** below 1 makes likely tokens likelier still before the draw; close to 0, it
+# is greedy again.
+
+# %% tags=["chart"]
+prompt_ids = tokenizer.encode("ROMEO:\n")
+
+
+def sample(prompt_ids, n_new, weights, temperature, seed):
+    rng = np.random.default_rng(seed)
+    ids = list(prompt_ids)
+    for _ in range(n_new):
+        ids.append(int(rng.choice(weights.config.n_vocab, p=probabilities(forward(ids, weights)[-1] / temperature))))
+    return ids[len(prompt_ids) :]
+
+
+print("--- greedy\n" + tokenizer.decode(prompt_ids + generate_recompute(prompt_ids, 40, weights)))
+for temperature in (0.7, 1.0):
+    print(f"\n--- sampled, temperature {temperature}")
+    print(tokenizer.decode(prompt_ids + sample(prompt_ids, 40, weights, temperature, seed=1)))
+
+# %% [markdown]
+# **What you should see.** The greedy text soon repeats itself. The sampled ones read like a play, in parts, and
+# become wilder with a higher temperature.
+#
+# ## What recomputing costs
+#
+# Every new token runs the model on everything before it. The chart below measures your `forward` on sequences of
+# growing length: this is what *one* new token costs when the text is that long. Each point is the median of several
+# runs, after one that is not counted; the bars span the middle half of the runs.
+
+# %% tags=["chart"]
+lengths = [16, 64, 128, 256, 384, 512]
+long_ids = tokenizer.encode(text * 80)[: lengths[-1]]
+seconds = autograder.timing.compare({n: lambda n=n: forward(long_ids[:n], weights) for n in lengths}, repeats=3)
+autograder.charts.line_chart(
+    {"recompute": (lengths, list(seconds.values()))},
+    x_label="length of the sequence so far",
+    x_unit="tokens",
+    y_label="time for one new token",
+    y_unit="s",
+    title="The longer the text, the slower the next token",
+    model=weights,
+)
+
+# %% [markdown]
+# **What you should see.** A line that rises, at first almost straight and then ever more steeply. The linear layers
+# cost the same for every row, so their share grows with the length `n`. Attention compares every query with every
+# key, so its share grows with `n * n`. And to write a text of `n` tokens you pay for *all* the points on the way: the
+# area under the curve.
+#
+# ## Questions
+#
+# Answer in a few sentences each. They are marked by hand.
+
+# %% [markdown] written="why-positions" points=2
+# **1. Why positions?** Suppose `wpe` were left out, so that a token's row at the bottom of the model depends on its
+# id alone. Take the *first* block, and the result of attention for the *last* token of a text. Two earlier tokens of
+# the text trade places. Does that result change? Why, or why not? And what does `wpe` change about it?
+#
+# ### BEGIN SOLUTION
+# It does not change. Without `wpe`, the key and the value of a token in the first block depend on its id alone, and
+# so do the scores with the last token's query. After the swap there are the same keys, values and attention weights,
+# in another order, and a weighted sum does not depend on the order of its terms. With `wpe` each row carries its
+# position, so the keys and values of the two tokens are others when they stand elsewhere, and the result changes.
+#
+# *Rubric. 1 point: it does not change, because the last token's weights and values are the same set and a sum has no
+# order. 1 point: with wpe, keys and values depend on the position too. (Also right, and not asked for: in later
+# blocks the order does show even without wpe, because the mask lets earlier tokens see different sets of tokens.)*
+# ### END SOLUTION
+
+# %% [markdown] written="what-is-repeated" points=2
+# **2. What is done twice?** `generate_recompute` has just run the model on `n` tokens, and now runs it on `n + 1`.
+# Which rows, of which arrays inside the model, come out with the very same numbers as before? Why is that certain? If
+# you could keep some of them, which would the new token need?
+#
+# ### BEGIN SOLUTION
+# The first `n` rows of everything: of the hidden states in every block, the queries, keys and values, and the logits.
+# The ids and positions of the first `n` tokens are the same, and the mask keeps them from seeing the new token; all
+# other steps treat each row by itself. So nothing that the new token brings can reach them. The new token's own row
+# needs the keys and values of the earlier tokens, in every block and head. It needs none of their queries, hidden
+# states or logits.
+#
+# *Rubric. 1 point: all rows but the last, because of the causal mask (and because everything else works row by row).
+# 1 point: it is the keys and values, in every block, that the new token needs.*
+# ### END SOLUTION
+
+# %% [markdown]
+# ## What comes next
+#
+# You have a complete GPT-2, and you know what it costs to use it this way. Almost all of the work for a new token
+# repeats the work for the one before. In stage 2, the **KV cache**, you build the memory that keeps what can be kept;
+# in stage 3, generation runs on it, one row at a time. The functions you wrote here are used again there, and
+# `generate_recompute` remains the judge: whatever is faster has to give the same ids.

@@ -1,0 +1,757 @@
+"""The checks of stage 1, the forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from autograder.judge import bugs
+from autograder.judge.bugs import Bug, define
+from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.compare import Sweep, expect_close, matches, recognize
+from autograder.judge.framework import Failure, check
+from autograder.judge.recompute import Mistakes, gelu, layer_norm
+from autograder.judge.student import Student, StudentError
+
+STAGE = "forward-pass"
+
+GELU_EXACT = define(
+    "gelu-exact",
+    "exact GELU",
+    "It looks like the exact GELU, with erf. GPT-2 was trained with the tanh form, and the two differ by up to 0.0005.",
+)
+GELU_SIGMOID = define(
+    "gelu-sigmoid",
+    "sigmoid GELU",
+    "It looks like x * sigmoid(1.702 x), another approximation of GELU. GPT-2 uses the tanh form.",
+)
+GELU_RELU = define("gelu-relu", "ReLU for GELU", "It looks like ReLU: GELU is smooth, and not 0 for small negative x.")
+GELU_NONE = define(
+    "gelu-missing", "no GELU", "It looks as if gelu were left out between the two linear layers of the MLP."
+)
+GELU_SQUARE = define(
+    "gelu-square", "x squared inside GELU", "It looks as if x were squared inside the tanh, where the cube belongs."
+)
+GELU_NO_ROOT = define(
+    "gelu-no-root",
+    "2 / pi without its root",
+    "It looks as if the factor inside the tanh were 2 / pi: it is the square root of 2 / pi.",
+)
+GELU_OVERFLOW = define(
+    "gelu-overflow",
+    "overflow in GELU",
+    "It looks as if exp overflowed: np.tanh is exact for any size of x, while a tanh made of exp(x) and exp(-x) "
+    "becomes inf / inf.",
+)
+NORM_SAMPLE = define(
+    "norm-sample-variance",
+    "layer norm with n - 1",
+    "It looks as if the variance were divided by n - 1 (ddof=1): layer norm divides by n.",
+)
+NORM_EPS_OUTSIDE = define(
+    "norm-eps-outside",
+    "eps outside the root",
+    "It looks as if eps were added to the standard deviation: it is added to the variance, inside the root.",
+)
+NORM_EPS_FIXED = define(
+    "norm-eps-fixed", "eps ignored", "It looks as if the parameter eps were ignored and 1e-5 used instead."
+)
+NORM_NO_ROOT = define(
+    "norm-no-root", "divided by the variance", "It looks as if the rows were divided by their variance: take its root."
+)
+NORM_NO_MEAN = define(
+    "norm-no-mean", "mean not subtracted", "It looks as if the mean were not subtracted before the variance was taken."
+)
+NORM_WHOLE = define(
+    "norm-whole",
+    "one mean for all rows",
+    "It looks as if one mean and one variance were taken of the whole array: each row has its own (axis=-1, keepdims).",
+)
+NORM_AXIS = define(
+    "norm-wrong-axis",
+    "layer norm over the wrong axis",
+    "It looks as if the mean and the variance were taken along another axis than the last.",
+)
+NORM_NO_WEIGHT = define("norm-no-weight", "layer norm without weight", "It looks as if weight were not applied.")
+NORM_NO_BIAS = define("norm-no-bias", "layer norm without bias", "It looks as if bias were not added.")
+NORM_EPS_SMALL = define(
+    "norm-eps-small",
+    "eps too small",
+    "It looks as if eps were smaller than 1e-5, or left out, when it is not given: 1e-5 is its default.",
+)
+NORM_EPS_LARGE = define(
+    "norm-eps-large",
+    "eps too large",
+    "It looks as if eps were larger than 1e-5 when it is not given: 1e-5 is its default.",
+)
+MASK_STRICT = define(
+    "mask-strict",
+    "own position masked",
+    "It looks as if a token did not see itself: query i sees the keys 0 to i, with i included.",
+)
+MASK_REVERSED = define(
+    "mask-reversed", "mask reversed", "It looks as if the mask were the wrong way round: tokens see only later ones."
+)
+MASK_ZEROS = define(
+    "mask-zeros",
+    "hidden scores set to 0",
+    "It looks as if the hidden scores were set to 0, and exp(0) is 1, so they still get a share: set them to -np.inf.",
+)
+MASK_AFTER_SOFTMAX = define(
+    "mask-after-softmax",
+    "mask after the softmax",
+    "It looks as if the mask came after the softmax, so that the rows no longer add up to 1: mask the scores first.",
+)
+SOFTMAX_QUERIES = define(
+    "softmax-over-queries",
+    "softmax over the queries",
+    "It looks as if the softmax ran over the queries: each query's weights add up to 1 over the keys (axis=-1).",
+)
+SCORES_NO_ROOT = define(
+    "scores-no-root",
+    "scores divided by head_dim",
+    "It looks as if the scores were divided by head_dim: divide by its square root.",
+)
+SCORES_SCALED_BY_HEADS = define(
+    "scores-scaled-by-n-head",
+    "scores divided by sqrt(n_head)",
+    "It looks as if the scores were divided by sqrt(n_head): divide by sqrt(head_dim), the length of a key.",
+)
+HEADS_INTERLEAVED = define(
+    "heads-interleaved",
+    "q, k, v split inside each head",
+    "It looks as if c_attn's result were cut into heads first and each head into q, k, v: it holds all heads' queries, "
+    "then all keys, then all values.",
+)
+SOFTMAX_OVERFLOW = define(
+    "softmax-overflow",
+    "softmax without taking off the largest",
+    "It looks as if exp overflowed: take each row's largest score off before exp, which leaves the softmax the same.",
+)
+SOFTMAX_ONE_MAXIMUM = define(
+    "softmax-one-maximum",
+    "one maximum for all rows",
+    "It looks as if the largest score of all rows had been taken off: rows far below it become 0 / 0. Take off each "
+    "row's own (axis=-1, keepdims=True).",
+)
+SOFTMAX_HIDDEN_MAXIMUM = define(
+    "softmax-hidden-maximum",
+    "maximum taken before the mask",
+    "It looks as if the largest score were looked for before the mask was applied: a hidden one may be so large that "
+    "all visible ones become 0.",
+)
+BIASES_MISSING = define("biases-missing", "no biases", "It looks as if the biases of the linear layers were left out.")
+
+
+def _bias_missing(name: str) -> Bug:
+    key = f"bias-missing-{name.replace('.', '-')}"
+    return bugs.BUGS.get(key) or define(
+        key, f"no bias in {name}", f"It looks as if {name}.bias were not added after the product with {name}.weight."
+    )
+
+
+POST_NORM = define(
+    "post-norm",
+    "post-norm block",
+    "It looks as if the layer norms came after each addition: GPT-2 normalizes what goes into attention and MLP, and "
+    "adds their results to the x that was not normalized.",
+)
+PARALLEL = define(
+    "parallel-block",
+    "MLP in parallel with attention",
+    "It looks as if the MLP read the block's input: it reads the sum of that and what attention gave.",
+)
+NORMED_RESIDUAL = define(
+    "normed-residual",
+    "added to the normalized x",
+    "It looks as if attention and MLP were added to the normalized x: keep the x from before the layer norm, and add "
+    "to that.",
+)
+NO_RESIDUAL_ATTENTION = define(
+    "no-residual-attention",
+    "no residual around attention",
+    "It looks as if attention replaced x: its result is added to x.",
+)
+NO_RESIDUAL_MLP = define(
+    "no-residual-mlp", "no residual around the MLP", "It looks as if the MLP replaced x: its result is added to x."
+)
+NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
+NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
+LN_1_TWICE = define("ln-1-twice", "ln_1 used twice", "It looks as if ln_1 were used where ln_2 belongs.")
+WTE_SCALED = define(
+    "wte-scaled",
+    "token embeddings scaled",
+    "It looks as if the token embeddings were multiplied by sqrt(n_embd), as in older models: GPT-2 does not.",
+)
+PROBABILITIES = define(
+    "probabilities", "softmax of the logits", "It looks as if a softmax were applied at the end: return the logits."
+)
+LAST_BLOCK_MISSING = define("last-block-missing", "last block left out", "It looks as if the last block were left out.")
+ONLY_FIRST_BLOCK = define("only-first-block", "only the first block", "It looks as if only the first block were used.")
+BLOCKS_REVERSED = define("blocks-reversed", "blocks reversed", "It looks as if the blocks were used last to first.")
+ONLY_LAST_ROW = define(
+    "only-last-row",
+    "only the last row of logits",
+    "It looks as if only the last token's logits were returned: forward returns one row for every token.",
+)
+FIXED_SIZES = define(
+    "fixed-sizes",
+    "sizes of the trained model",
+    "The same code gives the right numbers on the trained model, so a size looks fixed to that model's, perhaps "
+    "through the notebook's own `weights`: take every size from the arguments.",
+)
+EMPTY_ACCEPTED = define(
+    "empty-accepted", "empty sequence accepted", "It looks as if an empty list were not looked for: check the length."
+)
+LIMIT_IGNORED = define(
+    "limit-ignored",
+    "more than n_ctx tokens accepted",
+    "It looks as if tokens were cut off, or positions reused, to make the sequence fit: raise an error instead.",
+)
+LIMIT_TOO_LOW = define(
+    "limit-too-low",
+    "limit one too low",
+    "It looks as if the limit were one too low: a sequence of exactly n_ctx tokens is allowed.",
+)
+WINDOW_SLID = define(
+    "window-slid",
+    "window slid past the limit",
+    "It looks as if the oldest tokens were dropped to make room: raise an error instead, as forward does.",
+)
+GENERATE_LIMIT_TOO_LOW = define(
+    "generate-limit-too-low",
+    "the last new token counted against the limit",
+    "It looks as if the last new token were counted: it is never fed to the model, so only prompt + n_new - 1 tokens "
+    "must fit into n_ctx.",
+)
+PROMPT_RETURNED = define(
+    "prompt-returned", "the prompt is returned too", "It looks as if the prompt were returned with the new ids."
+)
+ONE_TOO_MANY = define("one-id-too-many", "one id too many", "It looks as if the loop ran once too often.")
+ONE_TOO_FEW = define("one-id-too-few", "one id too few", "It looks as if the loop ended one step too early.")
+FIRST_ROW_CHOSEN = define(
+    "first-row-chosen",
+    "id chosen from the first row",
+    "It looks as if the ids were chosen from the first row of the logits: what follows the sequence is in the last.",
+)
+LAST_TOKEN_ALONE = define(
+    "last-token-alone",
+    "only the last token fed",
+    "It looks as if only the newest token were fed to forward: without a cache it needs the whole sequence each time.",
+)
+SEQUENCE_NOT_GROWN = define(
+    "sequence-not-grown",
+    "new ids not fed back",
+    "It looks as if the same sequence were fed every time: each new id is appended before the next pass.",
+)
+SAMPLED = define(
+    "sampled", "sampled, not greedy", "Two equal calls gave different ids: greedy takes the largest logit, by argmax."
+)
+SMALLEST_CHOSEN = define(
+    "smallest-chosen", "smallest logit chosen", "It looks as if the ids with the smallest logits were chosen."
+)
+PROMPT_GROWN = define(
+    "prompt-grown",
+    "the caller's prompt grows",
+    "It looks as if the new ids were appended to the caller's list: work on a copy, list(prompt_ids).",
+)
+
+Suspect = tuple[Bug, Mistakes]
+
+_ATTENTION: tuple[Suspect, ...] = (
+    (bugs.NO_CAUSAL_MASK, Mistakes(mask="none")),
+    (MASK_STRICT, Mistakes(mask="strict")),
+    (MASK_REVERSED, Mistakes(mask="reversed")),
+    (MASK_ZEROS, Mistakes(mask="zeros")),
+    (MASK_AFTER_SOFTMAX, Mistakes(mask="after-softmax")),
+    (SOFTMAX_QUERIES, Mistakes(softmax="queries")),
+    (bugs.KEYS_VALUES_SWAPPED, Mistakes(qkv="qvk")),
+    *((bugs.QKV_ORDER, Mistakes(qkv=order)) for order in ("kqv", "kvq", "vqk", "vkq")),
+    (HEADS_INTERLEAVED, Mistakes(split="interleaved")),
+    (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape")),
+    (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape", merge="reshape")),
+    (bugs.HEADS_MERGED_WRONG, Mistakes(merge="reshape")),
+    (bugs.SCORES_UNSCALED, Mistakes(scale="none")),
+    (bugs.SCORES_SCALED_BY_EMBD, Mistakes(scale="n_embd")),
+    (SCORES_NO_ROOT, Mistakes(scale="no-root")),
+    (SCORES_SCALED_BY_HEADS, Mistakes(scale="n_head")),
+    (BIASES_MISSING, Mistakes(biases=False)),
+    *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("attn.c_attn", "attn.c_proj")),
+)
+_BLOCK: tuple[Suspect, ...] = (
+    (POST_NORM, Mistakes(order="post-norm")),
+    (PARALLEL, Mistakes(order="parallel")),
+    (NORMED_RESIDUAL, Mistakes(order="normed-residual")),
+    (NO_RESIDUAL_ATTENTION, Mistakes(residual="no-attention")),
+    (NO_RESIDUAL_MLP, Mistakes(residual="no-mlp")),
+    (NO_LN_1, Mistakes(order="no-ln_1")),
+    (NO_LN_2, Mistakes(order="no-ln_2")),
+    (LN_1_TWICE, Mistakes(order="ln_1-twice")),
+    (GELU_SIGMOID, Mistakes(gelu="sigmoid")),
+    (GELU_RELU, Mistakes(gelu="relu")),
+    (GELU_NONE, Mistakes(gelu="none")),
+    (NORM_SAMPLE, Mistakes(norm="sample")),
+    (NORM_NO_ROOT, Mistakes(norm="no-root")),
+    (NORM_NO_MEAN, Mistakes(norm="no-mean")),
+    (NORM_WHOLE, Mistakes(norm="whole")),
+    (NORM_NO_WEIGHT, Mistakes(norm="no-weight")),
+    (NORM_NO_BIAS, Mistakes(norm="no-bias")),
+    *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("mlp.c_fc", "mlp.c_proj")),
+    *_ATTENTION,
+)
+_FORWARD: tuple[Suspect, ...] = (
+    (bugs.POSITIONS_MISSING, Mistakes(positions="missing")),
+    (WTE_SCALED, Mistakes(embedding="scaled")),
+    (bugs.NO_FINAL_LAYER_NORM, Mistakes(final_norm=False)),
+    (PROBABILITIES, Mistakes(head="probabilities")),
+    (bugs.LAYERS_AS_TEXT, Mistakes(layers_as_text=True)),
+    (LAST_BLOCK_MISSING, Mistakes(blocks="not-last")),
+    (ONLY_FIRST_BLOCK, Mistakes(blocks="first-only")),
+    (BLOCKS_REVERSED, Mistakes(blocks="reversed")),
+    *_BLOCK,
+)
+
+
+@check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form")
+def gelu_tanh(student: Student, cases: Cases) -> None:
+    """gelu computes the tanh form of GELU, element by element, for an array of any shape and numbers of any size."""
+    rng = cases.rng()
+    n, m = (int(i) for i in rng.permutation(np.arange(3, 8))[:2])
+    for shape in ((64,), (n, m), (2, m, n)):
+        x = rng.uniform(-5, 5, shape).astype(np.float32)
+        expect_close(
+            student.array("gelu", x),
+            gelu(x),
+            name="gelu",
+            where=f"for {_axes(shape)} between -5 and 5",
+            suspects=(
+                (GELU_EXACT, lambda x=x: gelu(x, "exact")),
+                (GELU_SIGMOID, lambda x=x: gelu(x, "sigmoid")),
+                (GELU_RELU, lambda x=x: gelu(x, "relu")),
+                (GELU_SQUARE, lambda x=x: _tanh_gelu(x, power=2)),
+                (GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=2 / np.pi)),
+            ),
+            atol=5e-5,  # the exact GELU is up to 5e-4 away, float32 less than 1e-6
+            rtol=1e-5,
+        )
+    x = (rng.uniform(20, 1000, 8) * np.array([-1, 1] * 4)).astype(np.float32)
+    y = student.array("gelu", x)
+    bug = None if np.isfinite(y.astype(np.float64)).all() else GELU_OVERFLOW
+    expect_close(y, gelu(x), name="gelu", where="for x as large as 1000", bug=bug, atol=5e-5, rtol=1e-5)
+
+
+def _tanh_gelu(x: np.ndarray, factor: float = np.sqrt(2 / np.pi), power: int = 3) -> np.ndarray:
+    x = x.astype(np.float64)
+    return 0.5 * x * (1 + np.tanh(factor * (x + 0.044715 * x**power)))
+
+
+@check(stage=STAGE, id="layer-norm-rows", points=2, title="layer_norm normalizes every row")
+def layer_norm_rows(student: Student, cases: Cases) -> None:
+    """layer_norm brings each row to mean 0 and variance 1, with eps inside the root, then applies weight and bias."""
+    rng = cases.rng()
+    n_embd = int(rng.integers(6, 12))
+    weight = rng.uniform(0.5, 2, n_embd).astype(np.float32)
+    bias = rng.uniform(-1, 1, n_embd).astype(np.float32)
+
+    def suspects(x, given_eps):
+        eps = given_eps or 1e-5
+        yield NORM_EPS_OUTSIDE, lambda: layer_norm(x, weight, bias, eps, "eps-outside")
+        if given_eps:
+            yield NORM_EPS_FIXED, lambda: layer_norm(x, weight, bias)
+        else:
+            for bug, others in ((NORM_EPS_SMALL, (1e-12, 1e-8, 1e-6)), (NORM_EPS_LARGE, (1e-4, 1e-3, 1e-2))):
+                for other in others:
+                    yield bug, lambda other=other: layer_norm(x, weight, bias, other)
+        for bug, mistakes in _BLOCK:
+            if mistakes.norm != "right":
+                yield bug, lambda kind=mistakes.norm: layer_norm(x, weight, bias, eps, kind)
+        for axis in range(x.ndim - 1):
+            yield NORM_AXIS, lambda axis=axis: _norm_along(x, weight, bias, eps, axis)
+
+    def compare(x, where, given_eps=None):
+        x = x.astype(np.float32)
+        options = {} if given_eps is None else {"eps": given_eps}
+        expect_close(
+            student.array("layer_norm", x, weight, bias, **options),
+            layer_norm(x, weight, bias, **options),
+            name="layer_norm",
+            where=where,
+            axes=("sequence", "row", "feature")[-x.ndim :],
+            suspects=suspects(x, given_eps),
+            atol=1e-4,
+            rtol=1e-3,
+        )
+
+    def rows(*shape):
+        return rng.normal(0, 1, (*shape, n_embd)) * rng.uniform(0.5, 3, (*shape, 1)) + rng.uniform(-2, 2, (*shape, 1))
+
+    compare(rows(4), f"for 4 rows of {n_embd}")
+    for shape in ((), (2, 3)):
+        compare(rows(*shape), f"for x of {_axes((*shape, n_embd))}")
+    for size in (0.001, 0.003, 0.01, 0.05):
+        compare(rows(3) * size, f"for rows whose values differ by about {size:g}, where eps matters")
+    flat = np.full((2, n_embd), rng.choice([0.25, 0.5, -0.5]))
+    compare(flat, "for rows of equal values, whose variance is 0")
+    compare(rows(3), "with eps=0.1 passed to it", given_eps=0.1)
+
+
+def _norm_along(x, weight, bias, eps, axis):
+    x = x.astype(np.float64)
+    return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps) * weight + bias
+
+
+@check(stage=STAGE, id="attention-heads", points=2, title="causal_self_attention is multi-head attention")
+def attention_heads(student: Student, cases: Cases) -> None:
+    """causal_self_attention attends in every head, causally and with scores over sqrt(head_dim), and merges them."""
+    for model in (*cases.odd, cases.trained):
+        layer = int(cases.rng("layer", model.config.n_layer).integers(model.config.n_layer))
+        sweep = Sweep("numbers of rows")
+        for n_seq in _row_counts(model):
+            x = _rows(cases, model, n_seq)
+            expected = model.reference.attention_layer(x, layer)
+            with sweep.at(n_seq):
+                sweep.close(
+                    _attend(student, x, model, layer),
+                    expected,
+                    name="causal_self_attention",
+                    where=f"for {_count(n_seq, 'row')}, block {layer} of {_about(model)}",
+                    axes=("row", "feature"),
+                    suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
+                )
+        _finish(sweep, lambda: _right_on_trained(student, cases, "attention"))
+
+
+@check(stage=STAGE, id="attention-causal", points=1, title="No token sees a later one")
+def attention_causal(student: Student, cases: Cases) -> None:
+    """In causal_self_attention a row depends on itself and on the rows before it, and on no later row."""
+    model, layer = cases.odd[0], 1
+    n_seq = 9
+    x, other = _rows(cases, model, n_seq), _rows(cases, model, n_seq, "other")
+    before = _expect_shape(_attend(student, x, model, layer), x.shape, "causal_self_attention")
+    for changed in range(n_seq):
+        mixed = x.copy()
+        mixed[changed] = other[changed]
+        after = _expect_shape(_attend(student, mixed, model, layer), x.shape, "causal_self_attention")
+        difference = np.abs(after - before).max(axis=-1)
+        leaked = np.flatnonzero(difference[:changed] > 1e-5)
+        if leaked.size:
+            what = f"changed row {leaked[0]} by {difference[leaked[0]]:.2g}"
+        elif difference[changed] < 1e-3:
+            what = f"did not change row {changed}"
+        elif changed == 0 and difference[1:].max() < 1e-3:
+            what = "changed no later row"
+        else:
+            continue
+        suspects = _suspects(_ATTENTION, model.reference.attention_layer, x, layer)
+        bug = recognize(before, model.reference.attention_layer(x, layer), suspects)
+        place = f"rows 0 to {n_seq - 1}, block {layer} of {_about(model)}"
+        raise Failure(None, f"Changing row {changed} of x {what} of the result ({place}).", bug)
+
+
+@check(stage=STAGE, id="attention-large-scores", points=1, title="Large attention scores do not overflow")
+def attention_large_scores(student: Student, cases: Cases) -> None:
+    """The softmax in causal_self_attention stays exact when scores are in the hundreds and more, of either sign."""
+    plain, layer, n_seq = cases.odd[2], 0, 11
+    n_embd = plain.config.n_embd
+    spread = np.ones(3 * n_embd, np.float32)
+    spread[: 2 * n_embd] = 12  # queries and keys, so scores are 144 times as large
+    weight = plain.weights.blocks[layer].attn.c_attn.weight * spread
+    model = plain.patched(f"h.{layer}.attn.c_attn.weight", weight)
+    x = _rows(cases, model, n_seq)
+    actual, expected = _attend(student, x, model, layer), model.reference.attention_layer(x, layer)
+    bad = ~np.isfinite(actual.astype(np.float64))
+    overflown = actual.shape == expected.shape and bad.any()
+    expect_close(
+        actual,
+        expected,
+        name="causal_self_attention",
+        where=f"for {n_seq} rows, block {layer} of {_about(model)} with weights that make large scores",
+        axes=("row", "feature"),
+        suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
+        bug=_overflow(bad.any(axis=-1), x, model, layer) if overflown else None,
+    )
+
+
+def _overflow(bad_rows: np.ndarray, x: np.ndarray, model: JudgeModel, layer: int) -> Bug | None:
+    """The way of computing a softmax that gives values that are not finite in just these rows."""
+    n_seq, config, c_attn = len(x), model.config, model.weights.blocks[layer].attn.c_attn
+    qkv = x.astype(np.float64) @ c_attn.weight + c_attn.bias
+    q, k = (a.reshape(n_seq, config.n_head, -1).swapaxes(0, 1) for a in np.split(qkv, 3, axis=-1)[:2])
+    scores = q @ k.swapaxes(1, 2) / np.sqrt(config.head_dim)
+    visible = np.tri(n_seq, dtype=bool)
+    row_max = np.where(visible, scores, -np.inf).max(axis=-1)  # [n_head, n_seq]
+    of_head, of_all = row_max.max(axis=-1, keepdims=True), row_max.max()
+    hidden_too = scores.max(axis=-1)
+    for largest, smallest in ((88.7, -103.9), (709.7, -745.1)):  # where exp overflows and vanishes: float32, float64
+        for bug, shift in (
+            (SOFTMAX_OVERFLOW, 0.0),
+            (SOFTMAX_HIDDEN_MAXIMUM, hidden_too),
+            (SOFTMAX_ONE_MAXIMUM, of_head),
+            (SOFTMAX_ONE_MAXIMUM, of_all),
+        ):
+            rest = row_max - shift
+            if np.array_equal(((rest > largest) | (rest < smallest)).any(axis=0), bad_rows):
+                return bug
+    return None
+
+
+@check(stage=STAGE, id="block-pre-norm", points=2, title="transformer_block is a pre-norm block")
+def block_pre_norm(student: Student, cases: Cases) -> None:
+    """transformer_block adds attention of ln_1(x) to x, then the MLP of ln_2 of that sum to the sum."""
+    for model in cases.odd:
+        layer = int(cases.rng("layer", model.config.n_layer).integers(model.config.n_layer))
+        sweep = Sweep("numbers of rows")
+        for n_seq in _row_counts(model):
+            x = _rows(cases, model, n_seq) * np.float32(0.7)
+            expected = model.reference.block(x, layer)
+            with sweep.at(n_seq):
+                sweep.close(
+                    student.array("transformer_block", x, model.part(f"blocks.{layer}"), model.config.n_head),
+                    expected,
+                    name="transformer_block",
+                    where=f"for {_count(n_seq, 'row')}, block {layer} of {_about(model)}",
+                    axes=("row", "feature"),
+                    suspects=_suspects(_BLOCK, model.reference.block, x, layer),
+                )
+        _finish(sweep, lambda: _right_on_trained(student, cases, "block"))
+
+
+@check(stage=STAGE, id="forward-recompute", points=2, title="forward gives GPT-2's logits at every length")
+def forward_recompute(student: Student, cases: Cases) -> None:
+    """forward gives the logits of a from-scratch GPT-2 in float64, for every position and every length up to n_ctx."""
+    for model in cases.odd:
+        _compare_lengths(student, cases, model, range(1, model.config.n_ctx + 1))
+    _compare_lengths(student, cases, cases.trained, (1, 16))
+
+
+def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths) -> None:
+    ids = cases.ids(model, max(lengths))
+    expected = model.reference.logits(ids)  # causal, so its first n rows are the logits of the first n tokens
+    sweep = Sweep("lengths")
+    for n_seq in lengths:
+        with sweep.at(n_seq):
+            actual = student.array("forward", ids[:n_seq], model)
+            if actual.shape in (expected.shape[1:], (1, expected.shape[1])) and n_seq > 1:
+                detail = f"forward has shape {list(actual.shape)} for {n_seq} tokens of {_about(model)}."
+                raise Failure(None, detail, ONLY_LAST_ROW)
+            sweep.close(
+                actual,
+                expected[:n_seq],
+                name="forward",
+                where=f"for {_count(n_seq, 'token')} on {_about(model)}",
+                axes=("position", "token id"),
+                suspects=_forward_suspects(model, ids[:n_seq]),
+            )
+    _finish(sweep, lambda: _right_on_trained(student, cases, "forward"))
+
+
+def _forward_suspects(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:
+    for shift in (1, -1):
+        positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
+        yield bugs.positions_shifted(shift), lambda p=positions: model.reference.logits(ids, positions=p)
+    yield from _suspects(_FORWARD, model.reference.logits, ids)
+
+
+@check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")
+def forward_limits(student: Student, cases: Cases) -> None:
+    """forward takes up to n_ctx tokens; no token, or one more than n_ctx, is a ValueError."""
+    for model in cases.odd[:2]:
+        n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
+        ids = cases.ids(model, n_ctx + 1)
+        short = student.array("forward", ids[:3], model)
+        try:
+            full = student.array("forward", ids[:n_ctx], model)
+        except StudentError as error:
+            bug = LIMIT_TOO_LOW if error.loud and matches(short, model.reference.logits(ids[:3])) else None
+            raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
+        _expect_shape(full, (n_ctx, n_vocab), "forward")
+        again = student.array("forward", ids[:n_ctx], model)
+        changed = student.array("forward", [(ids[0] + 1) % n_vocab, *ids[1:n_ctx]], model)
+        if not matches(again, full.astype(np.float64)) or matches(changed[-1:], full[-1:].astype(np.float64)):
+            raise Failure(
+                None,
+                f"For exactly n_ctx = {n_ctx} tokens, the last row of forward is not decided by the tokens: equal "
+                "calls must agree, and another first token must change it.",
+            )
+        student.expect_error("forward", [], model, what="an empty list of tokens", bug=EMPTY_ACCEPTED)
+        student.expect_error("forward", ids, model, what=f"{n_ctx + 1} tokens with n_ctx = {n_ctx}", bug=LIMIT_IGNORED)
+
+
+@check(stage=STAGE, id="generate-greedy", points=2, title="generate_recompute returns the greedy ids")
+def generate_greedy(student: Student, cases: Cases) -> None:
+    """generate_recompute returns exactly n_new ids, each the one with the largest logit after all tokens before it."""
+    for model in cases.odd:
+        n_ctx = model.config.n_ctx
+        _compare_ids(student, cases, model, n_prompt=4, n_new=5)
+        _compare_ids(student, cases, model, n_prompt=n_ctx - 2, n_new=3, exact_limit=True)
+    _compare_ids(student, cases, cases.trained, n_prompt=7, n_new=3)
+    model = cases.odd[1]
+    n_ctx = model.config.n_ctx
+    prompt = cases.ids(model, n_ctx)
+    _expect_ids(student, model, prompt[:3], [], "3 prompt tokens and 0 new ones")
+    student.expect_error(
+        "generate_recompute",
+        prompt[:-2],
+        4,
+        model,
+        what=f"{n_ctx - 2} prompt tokens and 4 new ones with n_ctx = {n_ctx}, one too many",
+        bug=WINDOW_SLID if _refuses(student, model, n_ctx + 1) else LIMIT_IGNORED,
+    )
+
+
+def _refuses(student: Student, model: JudgeModel, n_seq: int) -> bool:
+    """Whether the student's forward refuses n_seq tokens."""
+    try:
+        student.array("forward", [0] * n_seq, model)
+    except StudentError as error:
+        return error.loud
+    return False
+
+
+def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False):
+    prompt, expected = _clear_prompt(cases, model, n_prompt, n_new)
+    where = f"{n_prompt} prompt tokens and {n_new} new ones on {_about(model)}"
+    if exact_limit:
+        where += f", which just fit into n_ctx = {model.config.n_ctx}"
+    try:
+        _expect_ids(student, model, prompt, expected, where)
+    except StudentError as error:
+        if not (exact_limit and error.loud):
+            raise
+        bug = LIMIT_TOO_LOW if _refuses(student, model, model.config.n_ctx) else GENERATE_LIMIT_TOO_LOW
+        raise Failure(None, f"For {where}, {error.sentence}", bug) from None
+
+
+def _clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> tuple[list[int], list[int]]:
+    """A prompt and its greedy ids, each ahead of the second best by more than any honest rounding."""
+    found = []
+    for attempt in range(40):
+        prompt = cases.ids(model, n_prompt, n_new, attempt)
+        ids, gaps = model.reference.greedy(prompt, n_new)
+        found.append((min(gaps), prompt, ids))
+        if min(gaps) > 0.1:
+            break
+    _, prompt, ids = max(found)
+    return prompt, ids
+
+
+def _expect_ids(student, model, prompt, expected, where):
+    name, n_new = "generate_recompute", len(expected)
+    try:
+        actual = student.ids(name, prompt, n_new, model)
+    except Failure as failure:
+        if failure.bug is bugs.INPUT_CHANGED:
+            raise Failure(failure.prop, f"{name} changed the prompt it was given.", PROMPT_GROWN) from None
+        raise
+    if actual == expected:
+        return
+    if len(actual) != n_new:
+        bug = None
+        if actual == prompt + expected:
+            bug = PROMPT_RETURNED
+        elif abs(len(actual) - n_new) == 1 and all(a == b for a, b in zip(actual, expected, strict=False)):
+            bug = ONE_TOO_MANY if len(actual) > n_new else ONE_TOO_FEW
+        raise Failure(None, f"{name} returned {_count(len(actual), 'id')} for {where}.", bug)
+    wrong = next(i for i, (a, b) in enumerate(zip(actual, expected, strict=True)) if a != b)
+    detail = f"{name} chose another id at new token {wrong}, counted from 0 ({where})."
+    if student.ids(name, prompt, n_new, model) != actual:
+        raise Failure(None, detail, SAMPLED)
+    seen = prompt + expected[:wrong]
+    if not matches(student.array("forward", seen, model), model.reference.logits(seen)):
+        raise Failure(None, f"{detail} The logits of forward are wrong there too, so look at its checks first.")
+    raise Failure(None, detail, _recognize_ids(model, prompt, actual, expected))
+
+
+def _recognize_ids(model, prompt, actual, expected) -> Bug | None:
+    """How the wrong ids were chosen from right logits."""
+    logits = model.reference.logits
+    for bug, choose in (
+        (LAST_TOKEN_ALONE, lambda ids: logits(ids[-1:])[-1].argmax()),
+        (FIRST_ROW_CHOSEN, lambda ids: logits(ids)[0].argmax()),
+        (SEQUENCE_NOT_GROWN, lambda ids: logits(prompt)[-1].argmax()),
+        (SMALLEST_CHOSEN, lambda ids: logits(ids)[-1].argmin()),
+    ):
+        ids = list(prompt)
+        for _ in expected:
+            ids.append(int(choose(ids)))
+        if ids[len(prompt) :] == actual:
+            return bug
+    return None
+
+
+# What the checks share
+
+
+def _suspects(mistakes: tuple[Suspect, ...], function: Callable, *args) -> Iterator[tuple[Bug, Callable]]:
+    """What the reference gives with each mistake."""
+    for bug, mistake in mistakes:
+        yield bug, lambda m=mistake: function(*args, mistakes=m)
+
+
+def _row_counts(model: JudgeModel) -> list[int]:
+    """Numbers of rows that equal a figure of the model, where a wrong reshape goes unnoticed, and some that do not."""
+    if model.config.n_layer == 12:
+        return [17]
+    return sorted({1, 2, model.config.n_head, model.config.head_dim, model.config.head_dim + 2})
+
+
+def _rows(cases: Cases, model: JudgeModel, n_seq: int, *label: object) -> np.ndarray:
+    rng = cases.rng("rows", model.config.n_embd, n_seq, *label)
+    return rng.standard_normal((n_seq, model.config.n_embd)).astype(np.float32)
+
+
+def _expect_shape(actual: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """actual in float64, when it has the shape and is finite."""
+    if actual.shape != shape:
+        raise Failure(None, f"{name} has shape {list(actual.shape)} where {list(shape)} is expected.")
+    actual = actual.astype(np.float64)
+    if not np.isfinite(actual).all():
+        raise Failure(None, f"{name} has values that are not finite.")
+    return actual
+
+
+def _finish(sweep: Sweep, right_on_trained: Callable[[], bool]) -> None:
+    """Finish a sweep over lengths; when the code does not even run there, see whether it runs on the trained model."""
+    try:
+        sweep.finish()
+    except Failure as failure:
+        if failure.bug is None and sweep.ran_nowhere and right_on_trained():
+            raise Failure(failure.prop, failure.detail, FIXED_SIZES) from None
+        raise
+
+
+def _right_on_trained(student: Student, cases: Cases, what: str) -> bool:
+    model = cases.trained
+    x, ids = _rows(cases, model, 3), cases.ids(model, 3)
+    part = {"attention": "blocks.0.attn", "block": "blocks.0"}.get(what)
+    try:
+        if what == "attention":
+            actual, expected = _attend(student, x, model, 0), model.reference.attention_layer(x, 0)
+        elif what == "block":
+            actual = student.array("transformer_block", x, model.part(part), model.config.n_head)
+            expected = model.reference.block(x, 0)
+        else:
+            actual, expected = student.array("forward", ids, model), model.reference.logits(ids)
+    except (Failure, StudentError):
+        return False
+    return matches(actual, expected)
+
+
+def _about(model: JudgeModel) -> str:
+    config = model.config
+    if "name" in model.spec:
+        return "the trained model"
+    return f"a random model with {config.n_layer} blocks, {config.n_head} heads and n_embd {config.n_embd}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _axes(shape: tuple[int, ...]) -> str:
+    return f"shape {list(shape)}"
+
+
+def _attend(student: Student, x: np.ndarray, model: JudgeModel, layer: int) -> np.ndarray:
+    return student.array("causal_self_attention", x, model.part(f"blocks.{layer}.attn"), model.config.n_head)
