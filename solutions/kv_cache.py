@@ -24,66 +24,81 @@ tokenizer = autograder.load_tokenizer()
 
 # %% solution="layer-cache"
 class LayerCache:
-    """The keys and values of one layer, each [n_head, n_seq, head_dim], in buffers that double when full."""
+    """The keys and values of one layer."""
 
-    ### BEGIN SOLUTION
     def __init__(self):
-        self._keys = self._values = None  # [n_head, capacity, head_dim], made at the first append
+        """An empty cache."""
+        ### BEGIN SOLUTION
+        self._keys = self._values = None  # buffers [n_head, capacity, head_dim], made at the first append
         self._length = 0
+        ### END SOLUTION
 
     def append(self, k, v):
-        """Add n_new positions; k and v are [n_head, n_new, head_dim]."""
-        k, v = np.asarray(k), np.asarray(v)
+        """Add n_new >= 1 positions after those already there; k and v are [n_head, n_new, head_dim]."""
+        ### BEGIN SOLUTION
         if k.shape != v.shape or k.ndim != 3:
             raise ValueError(f"append needs k and v of one shape [n_head, n_new, head_dim], got {k.shape}, {v.shape}")
         end = self._length + k.shape[1]
         if self._keys is None or end > self._keys.shape[1]:
-            self._grow(k, capacity=max(16, 2 * end))
+            capacity = max(16, 2 * end)  # twice what is needed, so that growing is rare
+            self._keys, self._values = self._grown(self._keys, k, capacity), self._grown(self._values, v, capacity)
         self._keys[:, self._length : end] = k
         self._values[:, self._length : end] = v
         self._length = end
 
-    def _grow(self, like, capacity):
-        n_head, _, head_dim = like.shape
-        keys, values = (np.empty((n_head, capacity, head_dim), np.float32) for _ in range(2))
-        if self._length:
-            keys[:, : self._length], values[:, : self._length] = self.keys, self.values
-        self._keys, self._values = keys, values
+    def _grown(self, old, like, capacity):
+        new = np.empty((like.shape[0], capacity, like.shape[2]), np.float32)
+        if old is not None:
+            new[:, : self._length] = old[:, : self._length]
+        return new
+        ### END SOLUTION
 
     @property
     def keys(self):
+        """All keys so far, [n_head, n_seq, head_dim]; before the first append it may be anything."""
+        ### BEGIN SOLUTION
         return None if self._keys is None else self._keys[:, : self._length]
+        ### END SOLUTION
 
     @property
     def values(self):
+        """All values so far, [n_head, n_seq, head_dim]; before the first append it may be anything."""
+        ### BEGIN SOLUTION
         return None if self._values is None else self._values[:, : self._length]
+        ### END SOLUTION
 
     def __len__(self):
+        """How many positions are cached: n_seq, and 0 before the first append."""
+        ### BEGIN SOLUTION
         return self._length
-
-    ### END SOLUTION
+        ### END SOLUTION
 
 
 # %% solution="model-cache"
 class ModelCache:
-    """One LayerCache a layer."""
+    """One LayerCache for each of a model's layers."""
 
-    ### BEGIN SOLUTION
     def __init__(self, n_layer):
+        """n_layer empty LayerCaches in self.layers, a sequence."""
+        ### BEGIN SOLUTION
         self.layers = [LayerCache() for _ in range(n_layer)]
+        ### END SOLUTION
 
     def __len__(self):
+        """How many positions are cached, the same in every layer."""
+        ### BEGIN SOLUTION
         return len(self.layers[0]) if self.layers else 0
+        ### END SOLUTION
 
     def clone(self):
-        """A cache with the same content that shares no memory with this one."""
+        """A cache with the same rows in every layer. What either appends later does not show in the other."""
+        ### BEGIN SOLUTION
         copy = ModelCache(len(self.layers))
-        for layer, new_layer in zip(self.layers, copy.layers):
+        for layer, new_layer in zip(self.layers, copy.layers, strict=True):
             if len(layer):
                 new_layer.append(layer.keys, layer.values)
         return copy
-
-    ### END SOLUTION
+        ### END SOLUTION
 
 
 # %% solution="attend"

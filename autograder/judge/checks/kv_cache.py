@@ -1,0 +1,927 @@
+"""The checks of stage 2: LayerCache, ModelCache and its clone, attend, and the memory bill.
+
+Keys, values and queries are drawn at random: a cache must hold whatever it is given, and attend is a function of
+arrays. What `keys` is before the first append is never looked at, nothing is written into `keys` or `values`, and what
+`append` returns is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from autograder.judge.bugs import (
+    HALF_PRECISION,
+    KEYS_VALUES_SWAPPED,
+    MASK_WITHOUT_OFFSET,
+    NO_CAUSAL_MASK,
+    SCORES_SCALED_BY_EMBD,
+    SCORES_UNSCALED,
+    Bug,
+    define,
+)
+from autograder.judge.compare import Sweep, expect_close, in_words, matches
+from autograder.judge.framework import Failure, check
+from autograder.judge.recompute import KV, RIGHT, attention
+from autograder.judge.student import Handle, StudentError
+
+STAGE = "kv-cache"
+# The sizes of buffers that people choose, one less and one more, then a single row and the same again; and big leaps.
+CHUNKS = (
+    *((size + d, 1, size + d) for size in (4, 8, 10, 16, 32, 64) for d in (-1, 0, 1)),
+    (1, 90),
+    (2, 3, 77),
+)
+KV_AXES = ("head", "position", "element")
+EXACT = {"atol": 1e-6, "rtol": 1e-6}  # what was put in comes out, in float32 or wider
+CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
+
+LENGTH_COUNTS_HEADS = define(
+    "length-counts-heads",
+    "len() gives n_head",
+    "len() gives the number of heads: len(array) is the size of the first axis, and positions are the second.",
+)
+LENGTH_COUNTS_APPENDS = define(
+    "length-counts-appends",
+    "len() counts appends",
+    "len() counts the calls of append: one append may bring several positions, k.shape[1] of them.",
+)
+LENGTH_OF_LAST_APPEND = define(
+    "length-of-last-append",
+    "len() is the last append's",
+    "len() gives the size of the last append, not the sum of all.",
+)
+LENGTH_COUNTS_TWICE = define(
+    "length-counts-twice",
+    "len() counts K and V",
+    "len() counts each position twice, once for its key and once for its value.",
+)
+CACHES_SHARE_STATE = define(
+    "caches-share-state",
+    "new caches share state",
+    "A new cache already holds rows of another one: lists made in the class body or as a default argument are shared "
+    "by all objects; make them in __init__.",
+)
+CACHE_SWAPPED = define(
+    "cache-keys-values-exchanged",
+    "cache returns V as keys",
+    "keys holds what was appended as v, and values what was k.",
+)
+VALUES_ARE_KEYS = define(
+    "cache-values-are-keys",
+    "values returns the keys",
+    "values holds the keys: v was not stored, or k was stored twice.",
+)
+ONLY_NEWEST = define(
+    "only-newest-kept",
+    "only the newest append kept",
+    "Only the rows of the last append are there: append must add to the earlier rows, not replace them.",
+)
+NEWEST_FIRST = define(
+    "newest-first", "new rows put in front", "The newest rows stand in front: new positions go to the end."
+)
+FIRST_OF_CHUNK = define(
+    "chunk-first-row-only",
+    "only the first row of a chunk stored",
+    "Of an append of several positions only the first row was stored: k and v may have any k.shape[1] of 1 or more.",
+)
+SPARE_ROWS = define(
+    "spare-rows-returned",
+    "spare rows of the buffer returned",
+    "keys or values also contains the unused rows at the end of the buffer: return the filled part only.",
+)
+ROWS_CUT = define(
+    "buffer-never-grows",
+    "buffer does not grow",
+    "The buffer is full and did not grow: NumPy cuts a slice past the end of an array without an error, so the row was "
+    "dropped silently.",
+)
+GROWTH_TOO_SMALL = define(
+    "growth-too-small",
+    "buffer grown too little for a chunk",
+    "Single rows fit and a chunk does not: doubling the buffer once is not always enough, so grow it to at least the "
+    "length that is needed.",
+)
+GROWTH_LOSES_ROWS = define(
+    "growth-loses-rows",
+    "rows lost when the buffer grows",
+    "The newest rows are right and the older ones are gone: when the buffer grows, copy the keys and the values that "
+    "are already there.",
+)
+WRONG_AXIS = define(
+    "joined-along-wrong-axis",
+    "rows joined along the wrong axis",
+    "The rows were joined along the wrong axis: positions are axis 1 of [n_head, n_seq, head_dim].",
+)
+TOKEN_MAJOR = define(
+    "token-major-returned",
+    "keys returned as [n_seq, n_head, head_dim]",
+    "The axes are those of [n_seq, n_head, head_dim]: store it as you like, and return [n_head, n_seq, head_dim].",
+)
+RESHAPED = define(
+    "cache-reshaped",
+    "cache axes changed by a reshape",
+    "Heads and positions are mixed up as by a reshape: use transpose or swapaxes to change the order of axes.",
+)
+LAYERS_SHARED = define(
+    "layers-are-one-object",
+    "all layers are one LayerCache",
+    "All layers are one and the same LayerCache, as [LayerCache()] * n_layer makes them: make a new one for each.",
+)
+NUMBER_OF_LAYERS = define("number-of-layers-fixed", "n_layer ignored", "The number of layers does not follow n_layer.")
+LENGTH_COUNTS_LAYERS = define(
+    "length-counts-layers",
+    "len() of the cache gives n_layer",
+    "len(cache) gives the number of layers: it is the number of cached positions, the same in every layer.",
+)
+LENGTH_SUMMED = define(
+    "length-summed-over-layers",
+    "len() of the cache sums the layers",
+    "len(cache) adds up the layers: a position counts once, though every layer has a row for it.",
+)
+CLONE_EMPTY = define("clone-empty", "clone has no rows", "The clone is a new, empty cache: the rows were not copied.")
+CLONE_LAYERS_MISSING = define(
+    "clone-copies-one-layer",
+    "clone copies one layer only",
+    "Only one layer was copied; the others of the clone are empty.",
+)
+CLONE_LAYERS_ALIKE = define(
+    "clone-layers-alike",
+    "every layer of the clone is the same",
+    "Every layer of the clone holds the rows of one layer.",
+)
+CLONE_VALUES = define(
+    "clone-mixes-keys-and-values",
+    "clone mixes up keys and values",
+    "The clone holds keys where the values belong, or the other way round.",
+)
+CLONE_LENGTH = define(
+    "clone-loses-length",
+    "clone has the wrong len()",
+    "The clone's rows are right and its len() is not: copy the length as well.",
+)
+CLONE_SHALLOW = define(
+    "clone-shallow",
+    "clone shares its layers",
+    "The clone and the original share their LayerCache objects, so what one appends the other holds as well: copy "
+    "every layer.",
+)
+CLONE_SOME_LAYERS = define(
+    "clone-shares-some-layers",
+    "clone shares some layers",
+    "Some layers of the clone are copies and others are still the original's own objects: copy every layer.",
+)
+CLONE_SHARES_BUFFER = define(
+    "clone-shares-buffer",
+    "clone shares the buffers",
+    "The lengths are separate and the memory is not: both write their new rows into the same buffer, and the later one "
+    "wins. Copy the arrays.",
+)
+MASK_HIDES_SELF = define(
+    "attend-mask-hides-self",
+    "a token does not see itself",
+    "It looks as if a token could not see its own key: the mask starts one position too early.",
+)
+MASK_AS_ZERO = define(
+    "attend-mask-as-zero",
+    "hidden scores set to 0",
+    "Hidden scores look set to 0, which is an ordinary score: they must be -inf (or very negative) before the softmax.",
+)
+MASK_AFTER_SOFTMAX = define(
+    "attend-mask-after-softmax",
+    "mask applied after the softmax",
+    "The mask looks as if it came after the softmax, so the weights of a query no longer add up to 1.",
+)
+SCORES_NO_ROOT = define(
+    "attend-scores-no-root",
+    "scores divided by head_dim",
+    "It looks as if the scores were divided by head_dim instead of its square root.",
+)
+SOFTMAX_AXIS = define(
+    "attend-softmax-over-queries",
+    "softmax over the wrong axis",
+    "The softmax looks taken over the queries: each query's weights over the keys, the last axis, must add up to 1.",
+)
+SOFTMAX_OVER_HEADS = define(
+    "attend-softmax-over-heads",
+    "softmax over the heads",
+    "The softmax looks taken over the heads: each query's weights over the keys, the last axis, must add up to 1.",
+)
+SOFTMAX_SUM = define(
+    "attend-weights-not-normalized",
+    "weights not divided by their sum",
+    "The weights look as if they had not been divided by their sum.",
+)
+NO_SOFTMAX = define(
+    "attend-no-softmax", "no softmax", "It looks as if the scores were used as weights without a softmax."
+)
+SOFTMAX_OVERFLOW = define(
+    "attend-softmax-overflow",
+    "exp() overflows",
+    "exp() of a large score overflows: subtract each row's maximum before exp(); it changes nothing else.",
+)
+SOFTMAX_GLOBAL_MAX = define(
+    "attend-one-maximum",
+    "one maximum for all rows",
+    "It looks as if one maximum was subtracted from all rows, so a row of much smaller scores becomes 0/0: take the "
+    "maximum along the last axis, with keepdims=True.",
+)
+ATTEND_CHANGES_CACHE = define(
+    "attend-changes-cache",
+    "attend changes the cache",
+    "attend works on the cache's own arrays in place (such as keys *= ... or keys /= ...), or appends to it: compute "
+    "new arrays instead.",
+)
+BYTES_KEYS_ONLY = define(
+    "bytes-of-keys-only",
+    "the values are not counted",
+    "The number is half of what is needed: keys and values are stored.",
+)
+BYTES_ONE_LAYER = define(
+    "bytes-of-one-layer",
+    "one layer counted",
+    "The number is that of one layer: every layer has its own keys and values.",
+)
+BYTES_ONE_HEAD = define(
+    "bytes-of-one-head",
+    "one head counted",
+    "The number is that of one head: a row holds n_head heads of head_dim, which is n_embd numbers.",
+)
+BYTES_NO_SIZE = define(
+    "numbers-not-bytes", "numbers, not bytes", "This counts numbers, not bytes: multiply by n_bytes."
+)
+BYTES_DEFAULT = define(
+    "bytes-default-not-4",
+    "n_bytes does not default to 4",
+    "With n_bytes given it is right: its default must be 4, a float32.",
+)
+BYTES_IGNORED = define(
+    "n-bytes-ignored", "n_bytes ignored", "The number does not depend on n_bytes, as if it were always 4."
+)
+BYTES_N_CTX = define(
+    "bytes-of-full-context",
+    "n_ctx used for n_seq",
+    "The number is that of a full context: count n_seq positions, not n_ctx.",
+)
+BYTES_HEADS_TWICE = define(
+    "bytes-heads-twice", "multiplied by n_head", "n_embd already contains all heads: do not multiply by n_head again."
+)
+BYTES_FLOAT = define(
+    "bytes-as-float",
+    "a float",
+    "The value is right and it is a float: a number of bytes is an int, so use // or no division.",
+)
+
+BYTES_BUGS = (  # in the order in which they are looked for
+    BYTES_FLOAT,
+    BYTES_KEYS_ONLY,
+    BYTES_ONE_LAYER,
+    BYTES_ONE_HEAD,
+    BYTES_NO_SIZE,
+    BYTES_IGNORED,
+    BYTES_N_CTX,
+    BYTES_HEADS_TWICE,
+    BYTES_DEFAULT,  # any other number, and only where n_bytes is left out
+)
+
+
+# LayerCache
+
+
+@check(stage=STAGE, id="layer-cache-length", points=1, title="A LayerCache counts its positions")
+def layer_cache_length(student, cases):
+    """len() of a LayerCache is 0 before the first append and then the number of positions appended so far."""
+    for config in _configs(cases):
+        sizes = (1, 1, 4, 2)
+        layer = student.handle("LayerCache")
+        lengths = [student.length(layer)]
+        for n_new in sizes:
+            student.method(layer, "append", *_draw_kv(cases, config, n_new, "length"), returns="none")
+            lengths.append(student.length(layer))
+        right = [0, *np.cumsum(sizes).tolist()]
+        if lengths != right:
+            first = next(i for i, (a, b) in enumerate(zip(lengths, right, strict=True)) if a != b)
+            when = f"after {_appends(sizes[:first])}" if first else "before the first append"
+            detail = f"len() is {lengths[first]} {when} ({config.n_head} heads of {config.head_dim})."
+            raise Failure(None, detail, _name_lengths(student, layer, config, sizes, lengths[1:]))
+        second = student.length(student.handle("LayerCache"))
+        if second != 0:
+            detail = f"len() of a second, new LayerCache is {second}, with {right[-1]} positions in the first."
+            raise Failure(None, detail, CACHES_SHARE_STATE if second == right[-1] else None)
+
+
+def _name_lengths(student, layer: Handle, config, sizes: Sequence[int], lengths: list[int]) -> Bug | None:
+    pair = _read_layers(student, [layer])[0]
+    if pair is not None and all(a.ndim == 3 and a.shape[1] == lengths[-1] for a in pair):
+        suspects = {
+            FIRST_OF_CHUNK: [1, 2, 3, 4],
+            ONLY_NEWEST: list(sizes),
+        }  # the length is true and the rows are missing
+    else:
+        suspects = {
+            LENGTH_COUNTS_HEADS: [config.n_head] * len(sizes),
+            LENGTH_COUNTS_APPENDS: [1, 2, 3, 4],
+            LENGTH_OF_LAST_APPEND: list(sizes),
+            LENGTH_COUNTS_TWICE: (2 * np.cumsum(sizes)).tolist(),
+        }
+    return next((bug for bug, values in suspects.items() if values == lengths), None)
+
+
+@check(stage=STAGE, id="layer-cache-rows", points=2, title="keys and values hold every appended row, in order")
+def layer_cache_rows(student, cases):
+    """keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size."""
+    config = _configs(cases)[0]
+    sweep = Sweep()
+    filling = Filling(student, cases, config, "one at a time")
+    for n_seq in range(1, 71):
+        with sweep.at(n_seq):
+            filling.append(1, f"after {_appends([1] * n_seq)}")
+        if filling.broken:
+            break
+    sweep.finish()
+
+    config = _configs(cases)[1]
+    sweep = Sweep("sizes of the first chunk")
+    for first, *rest in CHUNKS:
+        filling = Filling(student, cases, config, f"chunks {first}")
+        with sweep.at(first):
+            for i, n_new in enumerate((first, *rest)):
+                filling.append(n_new, f"after {_appends([first, *rest][: i + 1])}", GROWTH_TOO_SMALL)
+    sweep.finish()
+
+
+class Filling:
+    """A LayerCache of the student's that is filled and read back after each append."""
+
+    def __init__(self, student, cases, config, label: str):
+        self.student, self.config = student, config
+        self._rng = cases.rng("filling", label)
+        self.layer = student.handle("LayerCache")
+        self.chunks: list[tuple[np.ndarray, np.ndarray]] = []
+        self.broken = False
+
+    def append(self, n_new: int, where: str, raises: Bug | None = None) -> None:
+        """Append n_new rows and compare; raises Failure. `raises`: what an exception in append looks like here."""
+        k, v = (_normal(self._rng, self.config.n_head, n_new, self.config.head_dim) for _ in range(2))
+        self.chunks.append((k, v))
+        try:
+            self.student.method(self.layer, "append", k, v, returns="none")
+            got = [self.student.attribute(self.layer, name, returns="array") for name in ("keys", "values")]
+        except StudentError as error:
+            self.broken = True
+            if error.stub or error.kind == "missing":
+                raise
+            raise Failure(None, f"{error.sentence[:-1]}, {where}.", raises if error.loud else None) from None
+        expected = [np.concatenate(parts, axis=1) for parts in zip(*self.chunks, strict=True)]
+        for name, actual, right in zip(("keys", "values"), got, expected, strict=True):
+            if not matches(actual, right, **EXACT):
+                bug = _name_rows(got, expected, self.chunks)
+                try:
+                    expect_close(actual, right, name=name, where=where, axes=KV_AXES, **EXACT)
+                except Failure as failure:
+                    raise Failure(None, failure.detail, bug) from None
+
+
+def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -> Bug | None:
+    """The bug that explains a layer's keys and values, `got`, where `right` should stand."""
+
+    def all_match(candidates: Iterable[np.ndarray]) -> bool:
+        return all(matches(a, b, **EXACT) for a, b in zip(got, candidates, strict=True))
+
+    keys, values = zip(*chunks, strict=True)
+    newest, n_seq = chunks[-1], right[0].shape[1]
+    n_new = newest[0].shape[1]
+    if all_match(right[::-1]):
+        return CACHE_SWAPPED
+    if all_match([right[0], right[0]]):
+        return VALUES_ARE_KEYS
+    if all_match([a.astype(np.float16).astype(np.float64) for a in right]):
+        return HALF_PRECISION
+    if len(chunks) > 1 and all_match(newest):
+        return ONLY_NEWEST
+    if len(chunks) > 1 and all_match([np.concatenate(side[::-1], axis=1) for side in (keys, values)]):
+        return NEWEST_FIRST
+    if all_match([a.transpose(1, 0, 2) for a in right]):
+        return TOKEN_MAJOR
+    if all_match([a.transpose(1, 0, 2).reshape(a.shape) for a in right]) or all_match(
+        [np.concatenate([c.transpose(1, 0, 2) for c in side]).reshape(right[0].shape) for side in (keys, values)]
+    ):
+        return RESHAPED
+    if len(chunks) > 1 and len({k.shape[1] for k in keys}) == 1:
+        for axis in (0, 2):
+            if all_match([np.concatenate(side, axis=axis) for side in (keys, values)]):
+                return WRONG_AXIS
+    if any(a.ndim != 3 for a in got):
+        return None
+    rows = got[0].shape[1]
+    if all(a.shape[1] == rows for a in got):
+        if rows > n_seq and all_match_part(got, right, slice(0, n_seq)):
+            return SPARE_ROWS
+        if rows > n_seq and all_match_part(got, right, slice(rows - n_seq, rows)):
+            return CACHES_SHARE_STATE
+        starts = np.cumsum([0, *(k.shape[1] for k in keys)])[:-1]
+        if n_new > 1 and all(a.shape[1] in (n_seq, len(starts)) for a in got):
+            place = starts if rows == n_seq else np.arange(len(starts))
+            if all(matches(a[:, place], b[:, starts], **EXACT) for a, b in zip(got, right, strict=True)):
+                return FIRST_OF_CHUNK
+        if 0 < rows < n_seq and all(matches(a, b[:, :rows], **EXACT) for a, b in zip(got, right, strict=True)):
+            return ROWS_CUT
+    if all(
+        a.shape == b.shape and matches(a[:, -n_new:], b[:, -n_new:], **EXACT) for a, b in zip(got, right, strict=True)
+    ):
+        return GROWTH_LOSES_ROWS
+    return None
+
+
+def all_match_part(got, right, part: slice) -> bool:
+    return all(matches(a[:, part], b, **EXACT) for a, b in zip(got, right, strict=True))
+
+
+# ModelCache
+
+
+@check(stage=STAGE, id="model-cache-layers", points=1, title="A ModelCache has n_layer layers of its own")
+def model_cache_layers(student, cases):
+    """ModelCache(n_layer) has n_layer LayerCaches that share no rows; its len() is the number of cached positions."""
+    for config in (*_configs(cases), cases.trained.config):
+        cache = student.handle("ModelCache", config.n_layer)
+        about = f"a cache of {config.n_layer} layers"
+        layers = _layers(student, cache, config.n_layer, about)
+        lengths, kv = [student.length(cache)], []
+        for n_new in (1, 6):
+            new = [_draw_kv(cases, config, n_new, "layers", i, n_new) for i in range(config.n_layer)]
+            for layer, (k, v) in zip(layers, new, strict=True):
+                student.method(layer, "append", k, v, returns="none")
+            kv = [_joined(a, b) for a, b in zip(kv, new, strict=True)] if kv else new
+            got = student.read_cache(cache, about)
+            wrong = _wrong_layers(got, kv)
+            if wrong:
+                if all(k.shape[1] == kv[0][0].shape[1] * config.n_layer for k, _ in got):
+                    raise Failure(None, f"Every layer of {about} holds the rows of all layers.", LAYERS_SHARED)
+                detail = f"{_capital(about)} holds other rows than were appended, in {_of(wrong, config.n_layer)}"
+                raise Failure(None, f"{detail}: look at the checks of LayerCache first.")
+            lengths.append(student.length(cache))
+        suspects = {
+            LENGTH_COUNTS_LAYERS: [config.n_layer, config.n_layer],
+            LENGTH_SUMMED: [config.n_layer, 7 * config.n_layer],
+            LENGTH_COUNTS_HEADS: [config.n_head, config.n_head],
+            LENGTH_COUNTS_APPENDS: [1, 2],
+        }
+        if lengths != [0, 1, 7]:
+            i = next(i for i in range(3) if lengths[i] != (0, 1, 7)[i])
+            bug = next((bug for bug, values in suspects.items() if lengths[1:] == values), None)
+            here = _count((0, 1, 7)[i], "position")
+            raise Failure(None, f"len() of {about} is {lengths[i]} with {here} in every layer.", bug)
+        second = student.length(student.handle("ModelCache", config.n_layer))
+        if second != 0:
+            raise Failure(None, f"len() of a second, new ModelCache is {second}.", CACHES_SHARE_STATE)
+
+
+@check(stage=STAGE, id="clone-equal", points=1, title="A clone holds the same rows in every layer")
+def clone_equal(student, cases):
+    """clone() gives a cache with the same number of layers, the same rows in every layer and the same len()."""
+    _require_caches(student, cases)
+    sweep = Sweep()
+    for model, n_seq in _clone_cases(cases):
+        n_layer = model.config.n_layer
+        about = f"the clone of a cache of {n_layer} layers and {_count(n_seq, 'position')}"
+        kv = _draw_cache(cases, model.config, n_seq, "clone")
+        with sweep.at(n_seq):
+            original = student.make_cache(model, kv)
+            clone = student.method(original, "clone", returns="handle")
+            layers = _layers(student, clone, n_layer, about)
+            got = _read_whole(student, clone, layers)
+            wrong = _wrong_layers(got, kv)
+            if wrong:
+                _blame_original(student, student.make_cache(model, kv), kv)
+                detail = f"{_capital(about)} holds other rows than the original in {_of(wrong, n_layer)}."
+                raise Failure(None, detail, _name_clone(got, kv))
+            lengths = student.length(clone), student.length(original)
+            if lengths[0] != lengths[1]:
+                raise Failure(
+                    None, f"len() of {about} is {lengths[0]}, and {lengths[1]} of the original.", CLONE_LENGTH
+                )
+    sweep.finish()
+    original = student.handle("ModelCache", 3)
+    clone = student.method(original, "clone", returns="handle")
+    _layers(student, clone, 3, "the clone of an empty cache of 3 layers")
+    if student.length(clone) != student.length(original):
+        raise Failure(None, f"len() of the clone of an empty cache is {student.length(clone)}.")
+
+
+@check(stage=STAGE, id="clone-independent", points=2, title="A clone and its original grow apart")
+def clone_independent(student, cases):
+    """What one of a cache and its clones appends never shows in another, in any layer."""
+    _require_caches(student, cases)
+    sweep = Sweep("lengths at cloning")
+    for model, n_seq in _clone_cases(cases):
+        config, n_layer = model.config, model.config.n_layer
+        kv = _draw_cache(cases, config, n_seq, "independent")
+        with sweep.at(n_seq):
+            original = student.make_cache(model, kv)
+            _blame_original(student, original, kv)
+            clone = student.method(original, "clone", returns="handle")
+            second = student.method(clone, "clone", returns="handle")
+            third = student.method(original, "clone", returns="handle")
+            held = {
+                "the original": original,
+                "the clone": clone,
+                "a clone of the clone": second,
+                "a second clone": third,
+            }
+            layers = {
+                name: _layers(student, handle, n_layer, f"{name} of a cache of {n_layer} layers")
+                for name, handle in held.items()
+            }
+            for name, handle in held.items():
+                if _wrong_layers(_read_whole(student, handle, layers[name]), kv):
+                    detail = f"{_capital(name)} does not hold the original's rows: get the check above to pass first."
+                    raise Failure(None, detail)
+            expected = dict.fromkeys(held, kv)
+            turns = ("the clone", "the original", "a second clone", "a clone of the clone", "the clone", "the original")
+            for turn, name in enumerate(turns):
+                n_new = 1 if turn < 4 else 18  # past the end of a buffer, too
+                new = _draw_cache(cases, config, n_new, "turn", turn)
+                for layer, (k, v) in zip(layers[name], new, strict=True):
+                    student.method(layer, "append", k, v, returns="none")
+                expected[name] = [_joined(a, b) for a, b in zip(expected[name], new, strict=True)]
+                for other in (name, *(h for h in held if h != name)):
+                    got = _read_whole(student, held[other], layers[other])
+                    wrong = _wrong_layers(got, expected[other])
+                    if wrong:
+                        where = f"{_of(wrong, n_layer)}, cloned at {_count(n_seq, 'position')}"
+                        detail = f"{_capital(other)} holds wrong rows after {name} grew by {n_new} ({where})."
+                        bug = None if other == name else _name_sharing(got, expected[other], wrong)
+                        raise Failure(None, detail, bug)
+    sweep.finish()
+
+
+def _require_caches(student, cases) -> None:
+    """Fail when caches do not hold what is appended to them, before anything is asked of their clones."""
+    for model in cases.odd[:2]:
+        n_layer = model.config.n_layer
+        _layers(student, student.handle("ModelCache", n_layer), n_layer, f"a cache of {n_layer} layers")
+        kv = _draw_cache(cases, model.config, 3, "require")
+        _blame_original(student, student.make_cache(model, kv), kv)
+
+
+def _blame_original(student, cache: Handle, kv: KV) -> None:
+    """Fail when it is the cache itself that does not hold its rows: its clones cannot be judged."""
+    layers = _layers(student, cache, len(kv), f"a cache of {len(kv)} layers")
+    wrong = _wrong_layers(_read_whole(student, cache, layers), kv)
+    if wrong:
+        detail = f"A cache does not hold the {_count(kv[0][0].shape[1], 'row')} appended to it in {_of(wrong, len(kv))}"
+        raise Failure(None, f"{detail}, so clones cannot be judged: get the checks above to pass first.")
+
+
+def _clone_cases(cases) -> list[tuple]:
+    """Models and numbers of positions, at and beside the sizes of buffers."""
+    two, three, four = cases.odd
+    return [(two, 1), (three, 5), (two, 15), (three, 16), (two, 17), (four, 8)]
+
+
+def _name_clone(got: Sequence, right: KV) -> Bug | None:
+    filled = [i for i, pair in enumerate(got) if pair is not None and pair[0].shape[1:2] != (0,)]
+    if not filled:
+        return CLONE_EMPTY
+    if len(filled) < len(got):
+        return CLONE_LAYERS_MISSING if len(filled) == 1 else None
+    if any(not _wrong_layers(got, [right[i]] * len(right)) for i in (0, -1)):
+        return CLONE_LAYERS_ALIKE
+    for mixed in ([(v, k) for k, v in right], [(k, k) for k, _ in right], [(v, v) for _, v in right]):
+        if not _wrong_layers(got, mixed):
+            return CLONE_VALUES
+    return None
+
+
+def _name_sharing(got: Sequence, right: KV, wrong: list[int]) -> Bug | None:
+    """What is shared, when growing one cache changed another in the layers `wrong`."""
+    if any(got[i] is None or got[i][0].ndim != 3 for i in wrong):
+        return None
+    if all(got[i][0].shape == right[i][0].shape for i in wrong):
+        return CLONE_SHARES_BUFFER
+    if all(got[i][0].shape[1] > right[i][0].shape[1] for i in wrong):
+        return CLONE_SHALLOW if len(wrong) == len(right) else CLONE_SOME_LAYERS
+    return None
+
+
+# attend
+
+
+@check(stage=STAGE, id="attend-one-query", points=1, title="One new query attends to every cached position")
+def attend_one_query(student, cases):
+    """attend with one query is the softmax-weighted sum of all cached values; scores are divided by sqrt(head_dim)."""
+    attending = Attending(student, cases)
+    sweep = Sweep()
+    for i, n_seq in enumerate((2, 1, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64)):
+        with sweep.at(n_seq):
+            attending.compare(_configs(cases)[i % 3], n_seq, 1, sweep.close)
+    with sweep.at(24):
+        attending.compare_trained(24, 1, sweep.close)
+    sweep.finish()
+
+
+@check(stage=STAGE, id="attend-several-queries", points=2, title="Each of several queries sees the keys up to its own")
+def attend_several_queries(student, cases):
+    """n_query queries are the last n_query cached positions, and each sees the keys up to its own position."""
+    attending = Attending(student, cases)
+    sweep = Sweep()
+    for i, (n_seq, n_query) in enumerate(
+        ((5, 2), (7, 3), (12, 5), (3, 3), (2, 2), (8, 7), (11, 11), (16, 15), (17, 2), (33, 6), (7, 7), (22, 22))
+    ):
+        with sweep.at(n_seq):
+            attending.compare(_configs(cases)[i % 3], n_seq, n_query, sweep.close)
+    with sweep.at(24):
+        attending.compare_trained(24, 9, sweep.close)
+    sweep.finish()
+
+
+@check(stage=STAGE, id="attend-large-scores", points=1, title="Large scores do not overflow")
+def attend_large_scores(student, cases):
+    """attend stays finite and right however large the scores are, in either direction."""
+    config = _configs(cases)[2]
+    attending = Attending(student, cases)
+    attending.require(config)
+    n_seq, size = 6, 60.0
+    for signs, about in (
+        ((1,), "large"),
+        ((-1,), "very negative"),
+        ((1, -1), "large in some heads and very negative in others"),
+    ):
+        q, k, v = attending.draw(config, n_seq, 1, about)
+        sign = np.resize(np.array(signs, np.float32), config.n_head)
+        k[:, :, 0] = size  # every key shares a large part with the query, so all scores of a head are large alike
+        q[:, :, 0] = sign[:, None] * size * np.float32(np.sqrt(config.head_dim))
+        out = attending.call(q, k, v)
+        finite = np.isfinite(out).all(axis=tuple(range(1, out.ndim))) if out.ndim == 3 else None
+        bug = None
+        if finite is not None and len(finite) == config.n_head and not finite.all():
+            split = len(signs) == 2 and finite[sign > 0].all()
+            bug = SOFTMAX_GLOBAL_MAX if split else SOFTMAX_OVERFLOW
+        if not matches(out, attention(q, k, v), atol=2e-2, rtol=2e-2):
+            where = f"scores that are {about}, around {size * size:.0f} in size, {n_seq} cached positions"
+            try:
+                expect_close(out, attention(q, k, v), name="attend", where=where, axes=KV_AXES, atol=2e-2, rtol=2e-2)
+            except Failure as failure:
+                raise Failure(None, failure.detail, bug) from None
+
+
+@check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache")
+def attend_only_reads(student, cases):
+    """attend leaves the cache as it was: same keys, same values, same length."""
+    attending = Attending(student, cases)
+    for config, n_seq in zip(_configs(cases), (4, 9, 16), strict=True):
+        attending.require(config)
+        for n_query in (1, 3):
+            q, k, v = attending.draw(config, n_seq, n_query, "only reads")
+            layer = attending.fill(k, v)
+            before = [student.length(layer), *_read_layer(student, layer)]
+            student.array("attend", q, layer)
+            after = [student.length(layer), *_read_layer(student, layer)]
+            where = f"{n_seq} cached positions, n_query = {n_query}, {config.n_head} heads"
+            for name, a, b in zip(("len()", "keys", "values"), before, after, strict=True):
+                if not np.array_equal(a, b):
+                    raise Failure(
+                        None, f"{name} of the cache is different after attend ({where}).", ATTEND_CHANGES_CACHE
+                    )
+
+
+class Attending:
+    """Calls attend on a LayerCache filled with given keys and values, and compares with the reference."""
+
+    def __init__(self, student, cases):
+        self.student, self.cases = student, cases
+        _, k, v = self.draw(_configs(cases)[0], 5, 1, "before")
+        self._blame_cache(self.fill(k, v), k, v)
+
+    def draw(self, config, n_seq: int, n_query: int, *label: object) -> list[np.ndarray]:
+        rng = self.cases.rng("attend", n_seq, n_query, config.n_head, *label)
+        return [_normal(rng, config.n_head, n, config.head_dim) * np.float32(1.5) for n in (n_query, n_seq, n_seq)]
+
+    def fill(self, k: np.ndarray, v: np.ndarray) -> Handle:
+        layer = self.student.handle("LayerCache")
+        part = (k.shape[1] + 1) // 2
+        for rows in (slice(0, part), slice(part, None)):
+            if k[:, rows].shape[1]:
+                self.student.method(layer, "append", k[:, rows], v[:, rows], returns="none")
+        return layer
+
+    def call(self, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        layer = self.fill(k, v)
+        try:
+            return self.student.array("attend", q, layer)
+        except StudentError as error:
+            if error.stub or error.kind == "missing":
+                raise
+            self._blame_cache(layer, k, v)
+            where = f"{k.shape[1]} cached positions, n_query = {q.shape[1]}, {q.shape[0]} heads of {q.shape[2]}"
+            raise Failure(None, f"{error.sentence[:-1]}: {where}.") from None
+
+    def compare(self, config, n_seq: int, n_query: int, close=expect_close, **options) -> None:
+        """Compare one call at ordinary scores. close: expect_close, or that of a sweep."""
+        q, k, v = self.draw(config, n_seq, n_query)
+        where = f"{n_seq} cached positions, n_query = {n_query}, {config.n_head} heads of {config.head_dim}"
+        self._compare(q, k, v, where, close, **options)
+
+    def compare_trained(self, n_seq: int, n_query: int, close) -> None:
+        """Keys and values as the trained model makes them, in a layer in the middle; keys serve as queries, too."""
+        model = self.cases.trained
+        kv = model.reference.run(self.cases.ids(model, n_seq, "trained")).kv
+        k, v = (np.asarray(a, np.float32) for a in kv[len(kv) // 2])
+        q = np.asarray(kv[len(kv) // 3][0][:, -n_query:], np.float32)
+        self._compare(q, k, v, f"keys of the trained model, {n_seq} cached positions, n_query = {n_query}", close)
+
+    def require(self, config) -> None:
+        """Fail when attend is not right for one query of ordinary size: a check on anything else would mean nothing."""
+        prop = "attend is right for one query of ordinary size, before anything else is asked of it."
+        self.compare(config, 5, 1, prop=prop)
+
+    def _compare(self, q, k, v, where, close, **options) -> None:
+        out = self.call(q, k, v)
+        expected = attention(q, k, v)
+        if matches(out, expected, **CLOSE):
+            return
+        self._blame_cache(self.fill(k, v), k, v)
+        axes = ("head", "query", "element")
+        close(out, expected, name="attend", where=where, axes=axes, suspects=_suspects(q, k, v), **CLOSE, **options)
+
+    def _blame_cache(self, layer: Handle, k: np.ndarray, v: np.ndarray) -> None:
+        """Fail at once when it is the LayerCache that is wrong: attend cannot be judged on it."""
+        if _wrong_layers(_read_layers(self.student, [layer]), [(k, v)]):
+            raise Failure(
+                None,
+                f"The LayerCache does not hold the {k.shape[1]} rows that were appended to it, so attend cannot be "
+                "judged: get the checks of LayerCache to pass first.",
+            )
+
+
+def _suspects(q, k, v):
+    """Common wrong results of attend, each with its bug."""
+    q, k, v = (a.astype(np.float64) for a in (q, k, v))
+    n_query, n_seq = q.shape[1], k.shape[1]
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2])
+    seen = np.tri(n_query, n_seq, n_seq - n_query, dtype=bool)
+    masked = np.where(seen, scores, -np.inf)
+    peak = masked.max(axis=-1, keepdims=True)
+
+    def mistake(**changes):
+        return lambda: attention(q, k, v, RIGHT.with_(**changes))
+
+    def over_heads():
+        shares = np.exp(masked - peak.max(axis=0, keepdims=True))
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(shares / shares.sum(axis=0, keepdims=True)) @ v
+
+    return [
+        (NO_CAUSAL_MASK, mistake(mask="none")),
+        (MASK_WITHOUT_OFFSET, mistake(mask="no-offset")),
+        (MASK_HIDES_SELF, mistake(mask="strict")),
+        (MASK_AS_ZERO, mistake(mask="zeros")),
+        (MASK_AFTER_SOFTMAX, mistake(mask="after-softmax")),
+        (SCORES_UNSCALED, mistake(scale="none")),
+        (SCORES_SCALED_BY_EMBD, mistake(scale="n_embd")),
+        (SCORES_NO_ROOT, mistake(scale="no-root")),
+        (KEYS_VALUES_SWAPPED, lambda: attention(q, v, k)),
+        (NO_SOFTMAX, lambda: np.where(seen, scores, 0.0) @ v),
+        (SOFTMAX_SUM, lambda: np.exp(masked) @ v),
+        (SOFTMAX_SUM, lambda: np.exp(masked - peak) @ v),
+        (SOFTMAX_AXIS, mistake(softmax="queries")),
+        (SOFTMAX_OVER_HEADS, over_heads),
+    ]
+
+
+# The memory bill
+
+
+@check(stage=STAGE, id="kv-cache-bytes", points=1, title="The memory bill is exact")
+def kv_cache_bytes(student, cases):
+    """kv_cache_bytes is, as an int, the number of bytes of the keys and the values of n_seq positions in all layers."""
+    failures: list[Failure] = []
+    explained: list[set[Bug]] = []
+    for model in (*cases.odd, cases.trained):
+        c, config = model.config, model.part("config")
+        for n_seq, sizes in ((1, ()), (c.n_ctx - 2, ()), (5, (2,)), (9, (8,))):
+            value = student.plain("kv_cache_bytes", config, n_seq, *sizes)
+            n_bytes = sizes[0] if sizes else 4
+            row = c.n_layer * c.n_embd * n_bytes
+            right = 2 * row * n_seq
+            shape = f"n_layer = {c.n_layer}, n_head = {c.n_head}, n_embd = {c.n_embd}, n_seq = {n_seq}"
+            where = f"{shape}, n_bytes {f'= {n_bytes}' if sizes else 'left out'}"
+            if type(value) not in (int, float):
+                raise Failure(None, f"kv_cache_bytes returns {_kind(value)} where an int is expected ({where}).")
+            suspects = {
+                BYTES_FLOAT: right,
+                BYTES_KEYS_ONLY: row * n_seq,
+                BYTES_ONE_LAYER: 2 * c.n_embd * n_seq * n_bytes,
+                BYTES_ONE_HEAD: 2 * c.n_layer * c.head_dim * n_seq * n_bytes,
+                BYTES_NO_SIZE: 2 * c.n_layer * c.n_embd * n_seq,
+                BYTES_IGNORED: 2 * c.n_layer * c.n_embd * n_seq * 4,
+                BYTES_N_CTX: 2 * row * c.n_ctx,
+                BYTES_HEADS_TWICE: 2 * row * n_seq * c.n_head,
+                BYTES_DEFAULT: right if sizes else value,
+            }
+            explained.append({bug for bug, wrong in suspects.items() if value == wrong})
+            if type(value) is int and value == right:
+                continue
+            size = "a float" if value == right else f"{value / right:.3g} times the right number"
+            failures.append(Failure(None, f"kv_cache_bytes is {size} ({where})."))
+    if failures:
+        bug = next((bug for bug in BYTES_BUGS if all(bug in bugs for bugs in explained)), None)
+        raise Failure(None, failures[0].detail, bug)
+
+
+# Helpers
+
+
+def _configs(cases):
+    return [model.config for model in cases.odd]
+
+
+def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def _draw_kv(cases, config, n_new: int, *label: object) -> tuple[np.ndarray, np.ndarray]:
+    rng = cases.rng("kv", n_new, config.n_head, *label)
+    return tuple(_normal(rng, config.n_head, n_new, config.head_dim) for _ in range(2))
+
+
+def _draw_cache(cases, config, n_seq: int, *label: object) -> KV:
+    return [_draw_kv(cases, config, n_seq, *label, "layer", i) for i in range(config.n_layer)]
+
+
+def _joined(a, b):
+    return tuple(np.concatenate(pair, axis=1) for pair in zip(a, b, strict=True))
+
+
+def _layers(student, cache: Handle, n_layer: int, about: str) -> list[Handle]:
+    """The cache's layers, each a handle; Failure when their number is wrong."""
+    layers = student.attribute(cache, "layers", returns="handle")
+    count = student.length(layers)
+    if count != n_layer:
+        raise Failure(None, f"{_capital(about)} has {count} entries in layers.", NUMBER_OF_LAYERS)
+    return [student.method(layers, "__getitem__", i, returns="handle") for i in range(n_layer)]
+
+
+def _read_layer(student, layer: Handle) -> list[np.ndarray]:
+    return [student.attribute(layer, name, returns="array") for name in ("keys", "values")]
+
+
+def _read_layers(student, layers: Sequence[Handle]) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """Each layer's (keys, values), or None where a layer has no arrays to give."""
+    pairs = []
+    for layer in layers:
+        try:
+            pairs.append(tuple(_read_layer(student, layer)))
+        except StudentError as error:
+            if error.stub or error.kind == "missing":
+                raise
+            pairs.append(None)
+    return pairs
+
+
+def _read_whole(student, cache: Handle, layers: Sequence[Handle]) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """What _read_layers gives, in one request where nothing is amiss."""
+    try:
+        got = student.read_cache(cache)
+    except StudentError:
+        return _read_layers(student, layers)
+    return got if len(got) == len(layers) else _read_layers(student, layers)
+
+
+def _wrong_layers(got: Sequence, right: KV) -> list[int]:
+    """The layers in which the rows differ."""
+    return [
+        i
+        for i, (pair, expected) in enumerate(zip(got, right, strict=True))
+        if pair is None or not all(matches(a, b, **EXACT) for a, b in zip(pair, expected, strict=True))
+    ]
+
+
+def _of(layers: list[int], n_layer: int) -> str:
+    if len(layers) == n_layer:
+        return f"all {n_layer} layers"
+    return f"layer{'s' if len(layers) > 1 else ''} {in_words(layers)} of 0 to {n_layer - 1}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+
+
+def _appends(sizes: Sequence[int]) -> str:
+    if set(sizes) == {1}:
+        return f"{_count(len(sizes), 'append')} of one row"
+    return f"appends of {_listed(sizes)} rows" if len(sizes) > 1 else f"an append of {sizes[0]} rows"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
