@@ -106,8 +106,8 @@ def read_prefix_cache(path, weights):
     ### BEGIN SOLUTION
     try:
         with safe_open(path, framework="np") as file:
-            facts = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            facts, names = file.metadata() or {}, file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, TypeError) as error:
         raise ValueError(f"file: {path} is not a whole cache file ({error})") from error
     prefix_ids = tensors.setdefault("prefix_ids", np.empty(0, np.int64)).tolist()

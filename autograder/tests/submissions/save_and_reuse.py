@@ -1,0 +1,820 @@
+"""Sample submissions of save-and-reuse."""
+
+from __future__ import annotations
+
+from autograder.tests.submissions import Right, Wrong
+
+# Right ones: each brings a cache of its own
+
+_LISTS = """
+class LayerCache:
+    def __init__(self):
+        self.k, self.v = [], []
+
+    def append(self, k, v):
+        self.k.append(np.array(k))
+        self.v.append(np.array(v))
+
+    @property
+    def keys(self):
+        return np.concatenate(self.k, axis=1)
+
+    @property
+    def values(self):
+        return np.concatenate(self.v, axis=1)
+
+    def __len__(self):
+        return sum(k.shape[1] for k in self.k)
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = tuple(LayerCache() for _ in range(n_layer))
+
+    def __len__(self):
+        return len(self.layers[0])
+
+    def clone(self):
+        other = ModelCache(len(self.layers))
+        for mine, its in zip(self.layers, other.layers):
+            its.k, its.v = list(mine.k), list(mine.v)  # the arrays are never written to
+        return other
+
+
+def save_prefix_cache(prefix_ids, weights):
+    if not prefix_ids:
+        raise ValueError("nothing to save")
+    saved = ModelCache(weights.config.n_layer)
+    for position, token_id in enumerate(prefix_ids):
+        decode_step(token_id, position, weights, saved)
+    return saved
+"""
+
+_TOKEN_BY_TOKEN = """
+def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
+    if not suffix_ids:
+        raise ValueError("nothing to decode")
+    work = saved.clone()
+    logits = None
+    for i, token_id in enumerate(suffix_ids):
+        logits = decode_step(token_id, prefix_len + i, weights, work)
+    return logits
+"""
+
+_PREALLOCATED = """
+class LayerCache:
+    def __init__(self, room=8):
+        self.room, self.n, self.kv = room, 0, None
+
+    def append(self, k, v):
+        n_head, n_new, head_dim = k.shape
+        if self.kv is None:
+            self.kv = np.zeros((2, n_head, self.room, head_dim), dtype=np.float32)
+        while self.n + n_new > self.room:
+            self.kv = np.concatenate([self.kv, np.zeros_like(self.kv)], axis=2)
+            self.room *= 2
+        self.kv[0, :, self.n:self.n + n_new] = k
+        self.kv[1, :, self.n:self.n + n_new] = v
+        self.n += n_new
+
+    keys = property(lambda self: self.kv[0, :, :self.n])
+    values = property(lambda self: self.kv[1, :, :self.n])
+
+    def __len__(self):
+        return self.n
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = [LayerCache() for _ in range(n_layer)]
+
+    def __len__(self):
+        return self.layers[-1].n
+
+    def clone(self):
+        import copy
+
+        return copy.deepcopy(self)
+
+
+def save_prefix_cache(prefix_ids, weights):
+    cache = ModelCache(weights.config.n_layer)
+    advance(prefix_ids, 0, weights, cache)
+    return cache
+"""
+
+_CONCATENATED = """
+class LayerCache:
+    def __init__(self):
+        self.keys = self.values = None
+
+    def append(self, k, v):
+        self.keys = k.copy() if self.keys is None else np.concatenate((self.keys, k), axis=1)
+        self.values = v.copy() if self.values is None else np.concatenate((self.values, v), axis=1)
+
+    def __len__(self):
+        return 0 if self.keys is None else self.keys.shape[1]
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = [LayerCache() for _ in range(n_layer)]
+
+    def __len__(self):
+        return len(self.layers[0])
+
+    def clone(self):
+        new = ModelCache(len(self.layers))
+        for a, b in zip(self.layers, new.layers):
+            b.keys, b.values = a.keys, a.values  # append replaces arrays and never writes into one
+        return new
+
+
+def save_prefix_cache(prefix_ids, weights):
+    cache = ModelCache(weights.config.n_layer)
+    for begin in range(0, max(1, len(prefix_ids)), 4):
+        prefill(prefix_ids[begin:begin + 4], weights, cache)
+    return cache
+"""
+
+_TOKEN_MAJOR = '''
+class LayerCache:
+    """Rows of tokens, [n_seq, n_head, head_dim], shown with the heads first."""
+
+    def __init__(self):
+        self.k_rows, self.v_rows = [], []
+
+    def append(self, k, v):
+        self.k_rows.extend(np.transpose(k, (1, 0, 2)).astype(np.float32))
+        self.v_rows.extend(np.transpose(v, (1, 0, 2)).astype(np.float32))
+
+    @property
+    def keys(self):
+        return np.asarray(self.k_rows).transpose(1, 0, 2)
+
+    @property
+    def values(self):
+        return np.asarray(self.v_rows).transpose(1, 0, 2)
+
+    def __len__(self):
+        return len(self.k_rows)
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = [LayerCache() for _ in range(n_layer)]
+
+    def __len__(self):
+        return len(self.layers[0])
+
+    def clone(self):
+        copied = ModelCache(len(self.layers))
+        for old, new in zip(self.layers, copied.layers):
+            new.append(old.keys, old.values)
+        return copied
+
+
+def save_prefix_cache(prefix_ids, weights):
+    cache = ModelCache(weights.config.n_layer)
+    prefill(prefix_ids, weights, cache)
+    return cache
+'''
+
+_FLOAT64 = '''
+class LayerCache:
+    def __init__(self):
+        self.parts = ([], [])
+
+    def append(self, k, v):
+        for part, array in zip(self.parts, (k, v)):
+            part.append(np.asarray(array, dtype=np.float64))
+
+    keys = property(lambda self: np.hstack(self.parts[0]))
+    values = property(lambda self: np.hstack(self.parts[1]))
+
+    def __len__(self):
+        return sum(part.shape[1] for part in self.parts[0])
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = [LayerCache() for _ in range(n_layer)]
+
+    def __len__(self):
+        return len(self.layers[0])
+
+    def clone(self):
+        from copy import deepcopy
+
+        return deepcopy(self)
+
+
+def in_float64(array):
+    return np.asarray(array, dtype=np.float64)
+
+
+def run(ids, position, weights, cache):
+    """The whole pass in float64."""
+    config = weights.config
+    if not len(ids) or position < 0 or position + len(ids) > config.n_ctx:
+        raise ValueError("these positions do not fit")
+    if any(not 0 <= i < config.n_vocab for i in ids):
+        raise IndexError("no such token")
+    from given import attend, gelu, layer_norm
+
+    x = in_float64(weights.wte)[ids] + in_float64(weights.wpe)[position:position + len(ids)]
+    n, e = x.shape
+    for block, layer in zip(weights.blocks, cache.layers):
+        h = layer_norm(x, in_float64(block.ln_1.weight), in_float64(block.ln_1.bias))
+        h = h @ in_float64(block.attn.c_attn.weight) + in_float64(block.attn.c_attn.bias)
+        q, k, v = (np.swapaxes(p.reshape(n, config.n_head, -1), 0, 1) for p in np.split(h, 3, axis=1))
+        layer.append(k, v)
+        h = np.swapaxes(attend(q, layer), 0, 1).reshape(n, e)
+        x = x + h @ in_float64(block.attn.c_proj.weight) + in_float64(block.attn.c_proj.bias)
+        h = layer_norm(x, in_float64(block.ln_2.weight), in_float64(block.ln_2.bias))
+        h = gelu(h @ in_float64(block.mlp.c_fc.weight) + in_float64(block.mlp.c_fc.bias))
+        x = x + h @ in_float64(block.mlp.c_proj.weight) + in_float64(block.mlp.c_proj.bias)
+    return layer_norm(x[-1], in_float64(weights.ln_f.weight), in_float64(weights.ln_f.bias)) @ weights.wte.T
+
+
+def save_prefix_cache(prefix_ids, weights):
+    cache = ModelCache(weights.config.n_layer)
+    run(prefix_ids, 0, weights, cache)
+    return cache
+'''
+
+_FLOAT64_REUSE = """
+def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
+    return run(suffix_ids, prefix_len, weights, saved.clone())
+"""
+
+_NPZ_WRITE = '''
+def write_prefix_cache(path, saved, prefix_ids, weights):
+    """A NumPy archive with everything stacked; the file object keeps np.savez from adding an ending."""
+    with open(path, "wb") as file:
+        np.savez(
+            file,
+            ids=np.array(prefix_ids),
+            kv=np.stack([np.stack([layer.keys, layer.values]) for layer in saved.layers]),
+            model=np.array(autograder.model_fingerprint(weights)),
+        )
+'''
+
+_NPZ_READ = """
+def read_prefix_cache(path, weights):
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            ids, kv, model = archive["ids"], archive["kv"], str(archive["model"])
+    except Exception as error:
+        raise ValueError(f"the file is damaged: {error}") from error
+    if model != autograder.model_fingerprint(weights):
+        raise ValueError("model: another one")
+    if kv.shape[3] != len(ids):
+        raise ValueError("ids: not as many as rows")
+    if not np.all(np.isfinite(kv)):
+        raise ValueError("kv: not finite")
+    cache = ModelCache(len(kv))
+    for layer, (keys, values) in zip(cache.layers, kv):
+        layer.append(keys, values)
+    return cache, list(ids)
+"""
+
+_SHARED_PREFIX = '''
+class LayerCache:
+    """Write-protected arrays that clones share; a request's own rows are new arrays behind them."""
+
+    def __init__(self, keys=None, values=None):
+        self.keys, self.values = keys, values
+
+    def append(self, k, v):
+        joined = [
+            np.ascontiguousarray(new) if old is None else np.concatenate([old, new], axis=1)
+            for old, new in ((self.keys, k), (self.values, v))
+        ]
+        for array in joined:
+            array.flags.writeable = False
+        self.keys, self.values = joined
+
+    def __len__(self):
+        return 0 if self.keys is None else self.keys.shape[1]
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = [LayerCache() for _ in range(n_layer)]
+
+    def __len__(self):
+        return len(self.layers[0])
+
+    def clone(self):
+        other = ModelCache(0)
+        other.layers = [LayerCache(layer.keys, layer.values) for layer in self.layers]
+        return other
+
+
+def save_prefix_cache(prefix_ids, weights):
+    import warnings
+
+    warnings.warn("saving a prefix takes a moment")
+    saved = ModelCache(weights.config.n_layer)
+    prefill(prefix_ids, weights, saved)
+    print("saved", len(saved), "tokens")
+    return saved
+'''
+
+_STRICT_LENGTH = """
+def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
+    if prefix_len != len(saved):
+        raise ValueError(f"prefix_len is {prefix_len}, and the cache holds {len(saved)} tokens")
+    if not 1 <= len(suffix_ids) <= weights.config.n_ctx - prefix_len:
+        raise ValueError("the suffix is empty or does not fit")
+    return prefill(suffix_ids, weights, saved.clone())
+"""
+
+RIGHT = [
+    Right(
+        "lists",
+        "Every append keeps its arrays in a list; the suffix is decoded token by token.",
+        {"save-prefix-cache": _LISTS, "generate-with-prefix": _TOKEN_BY_TOKEN},
+    ),
+    Right("preallocated", "One buffer for keys and values, doubled when full.", {"save-prefix-cache": _PREALLOCATED}),
+    Right(
+        "concatenated",
+        "np.concatenate at every append, clones that share arrays nobody writes to, the prefix in chunks of four.",
+        {"save-prefix-cache": _CONCATENATED, "generate-with-prefix": _TOKEN_BY_TOKEN},
+    ),
+    Right("token-major", "Rows of tokens inside, heads first outside.", {"save-prefix-cache": _TOKEN_MAJOR}),
+    Right(
+        "float64",
+        "Everything in float64, with a pass and a file of its own.",
+        {
+            "save-prefix-cache": _FLOAT64,
+            "generate-with-prefix": _FLOAT64_REUSE,
+            "cache-facts": "",
+            "check-tensors": "",
+            "write-prefix-cache": _NPZ_WRITE,
+            "read-prefix-cache": _NPZ_READ,
+        },
+    ),
+    Right(
+        "shared-prefix",
+        "Write-protected arrays; prints and warns.",
+        {"save-prefix-cache": _SHARED_PREFIX, "generate-with-prefix": _TOKEN_BY_TOKEN},
+    ),
+    Right(
+        "strict-length",
+        "A prefix_len other than the cache's length is an error; NumPy's own file format.",
+        {
+            "generate-with-prefix": _STRICT_LENGTH,
+            "write-prefix-cache": _NPZ_WRITE,
+            "read-prefix-cache": _NPZ_READ,
+        },
+    ),
+]
+
+# Wrong ones: the solution with one mistake
+
+SAVE, REUSE, FACTS, TENSORS, WRITE, READ = (
+    "save-prefix-cache",
+    "generate-with-prefix",
+    "cache-facts",
+    "check-tensors",
+    "write-prefix-cache",
+    "read-prefix-cache",
+)
+EXACT, EQUAL, POSITION, PRISTINE, IN_TURN, USED, REFUSALS, ROUND_TRIP, FILE_REFUSALS = ALL = (
+    "saved-prefix-exact",
+    "reuse-equals-recompute",
+    "position-continues",
+    "saved-stays-pristine",
+    "requests-in-turn",
+    "cache-is-used",
+    "reuse-refusals",
+    "cache-file-round-trip",
+    "cache-file-refusals",
+)
+ANSWERS = (EQUAL, POSITION, USED)  # the checks of the numbers that a request gives
+
+_ADVANCE = "return advance(suffix_ids, prefix_len, weights, cache)"
+_PREFILL = "prefill(prefix_ids, weights, saved)"
+_CLONE = "cache = saved.clone()"
+
+
+def _answer(text: str) -> tuple[tuple[str, str, str], ...]:
+    return ((REUSE, _ADVANCE, text),)
+
+
+def _loop(step: str) -> tuple[tuple[str, str, str], ...]:
+    return _answer(f"for i, token_id in enumerate(suffix_ids):\n        {step}\n    return logits")
+
+
+WRONG = [
+    Wrong(
+        "unsolved",
+        "The stubs as released.",
+        tuple(
+            (mark, before, 'raise NotImplementedError("write me")\n    ' + before)
+            for mark, before in (
+                (SAVE, "saved = ModelCache("),
+                (REUSE, "if len(suffix_ids)"),
+                (WRITE, "tensors = {"),
+                (READ, "try:"),
+            )
+        ),
+        ALL,
+        "not-written",
+    ),
+    Wrong(
+        "positions-reset",
+        "The suffix begins at position 0.",
+        _answer("return advance(suffix_ids, 0, weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "positions-reset",
+    ),
+    Wrong(
+        "positions-plus-one",
+        "Positions counted from 1.",
+        _loop("logits = decode_step(token_id, prefix_len + i + 1, weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "positions-shifted-+1",
+    ),
+    Wrong(
+        "positions-minus-one",
+        "The last prefix position is used again.",
+        _answer("return advance(suffix_ids, prefix_len - 1, weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "positions-shifted--1",
+    ),
+    Wrong(
+        "positions-counted-twice",
+        "The length of the cache is added to prefix_len.",
+        _loop("logits = decode_step(token_id, prefix_len + len(cache), weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "positions-counted-twice",
+    ),
+    Wrong(
+        "position-stuck",
+        "The loop forgets to add i.",
+        _loop("logits = decode_step(token_id, prefix_len, weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "position-stuck",
+    ),
+    Wrong(
+        "prefix-len-ignored",
+        "prefill takes the position from the cache, so prefix_len is never read.",
+        _answer("return prefill(suffix_ids, weights, cache)"),
+        (POSITION, REFUSALS),
+        "prefix-len-ignored",
+    ),
+    Wrong("saved-cache-mutated", "No clone.", ((REUSE, _CLONE, "cache = saved"),), (PRISTINE,), "saved-cache-grows"),
+    Wrong(
+        "shallow-clone",
+        "A clone with layers of its own whose buffers are shared.",
+        (
+            (
+                SAVE,
+                "def save_prefix_cache(",
+                "import copy\n\n\nclass ModelCache(ModelCache):\n    def clone(self):\n"
+                "        other = copy.copy(self)\n        other.layers = [copy.copy(layer) for layer in self.layers]\n"
+                "        return other\n\n\ndef save_prefix_cache(",
+            ),
+        ),
+        (IN_TURN,),
+        "clones-share-memory",
+    ),
+    Wrong(
+        "one-layer-cloned",
+        "Only the first layer is copied.",
+        ((REUSE, _CLONE, "cache = ModelCache(0)\n    cache.layers = [saved.clone().layers[0], *saved.layers[1:]]"),),
+        (PRISTINE,),
+        "clone-incomplete",
+    ),
+    Wrong(
+        "cut-back-at-the-end",
+        "The suffix is appended to the saved cache and taken off afterwards.",
+        (
+            (REUSE, _CLONE, "cache = saved"),
+            (
+                REUSE,
+                _ADVANCE,
+                "for i, token_id in enumerate(suffix_ids):\n"
+                "        logits = decode_step(token_id, prefix_len + i, weights, cache)\n"
+                "    for layer in cache.layers:\n        layer._length = prefix_len\n    return logits",
+            ),
+        ),
+        (PRISTINE,),
+        "left-by-error",
+    ),
+    Wrong(
+        "saved-rows-overwritten",
+        "The scores' scale is folded into the cached keys, in place.",
+        ((REUSE, _CLONE, "cache = saved.clone()\n    for layer in saved.layers:\n        layer.keys[:] *= 1.0001"),),
+        (PRISTINE,),
+        "saved-rows-overwritten",
+    ),
+    Wrong(
+        "prefix-one-short",
+        "The last token of the prefix is kept back.",
+        ((SAVE, _PREFILL, "prefill(prefix_ids[:-1] or prefix_ids, weights, saved)"),),
+        (EXACT, *ANSWERS, REFUSALS),
+        "last-prefix-row-missing",
+    ),
+    Wrong(
+        "prefix-first-token-dropped",
+        "The slice begins at 1.",
+        ((SAVE, _PREFILL, "advance(prefix_ids[1:] or prefix_ids, min(1, len(prefix_ids) - 1), weights, saved)"),),
+        (EXACT, *ANSWERS),
+        "first-prefix-row-missing",
+    ),
+    Wrong(
+        "generated-token-saved",
+        "The next token is decoded and saved as well.",
+        (
+            (
+                SAVE,
+                _PREFILL,
+                "logits = prefill(prefix_ids, weights, saved)\n    if len(saved) < weights.config.n_ctx:\n"
+                "        decode_step(int(logits.argmax()), len(saved), weights, saved)",
+            ),
+        ),
+        (EXACT, *ANSWERS),
+        "generated-row-saved",
+    ),
+    Wrong(
+        "prefix-fed-twice",
+        "Prefill, and then a loop over the same tokens.",
+        (
+            (
+                SAVE,
+                _PREFILL,
+                "prefill(prefix_ids, weights, saved)\n    for i, token_id in enumerate(prefix_ids):\n"
+                "        decode_step(token_id, i, weights, saved)",
+            ),
+        ),
+        (EXACT, *ANSWERS),
+        "prefix-saved-twice",
+    ),
+    Wrong(
+        "half-precision",
+        "Keys and values are rounded to float16 to save memory.",
+        (
+            (
+                SAVE,
+                "def save_prefix_cache(",
+                "class ModelCache(ModelCache):\n    def __init__(self, n_layer):\n        super().__init__(n_layer)\n"
+                "        for layer in self.layers:\n"
+                "            layer.append = lambda k, v, append=layer.append: append(\n"
+                "                k.astype(np.float16), v.astype(np.float16)\n            )\n\n\n"
+                "def save_prefix_cache(",
+            ),
+        ),
+        (EXACT,),
+        "half-precision",
+    ),
+    Wrong(
+        "prefix-positions-from-one",
+        "The prefix is decoded at positions 1, 2, ...",
+        (
+            (
+                SAVE,
+                _PREFILL,
+                "for i, token_id in enumerate(prefix_ids):\n"
+                "        decode_step(token_id, min(i + 1, weights.config.n_ctx - 1), weights, saved)",
+            ),
+        ),
+        (EXACT, *ANSWERS, REFUSALS),
+        "prefix-positions-shifted",
+    ),
+    Wrong(
+        "first-suffix-logits",
+        "The loop returns after its first step.",
+        _loop("logits = decode_step(token_id, prefix_len + i, weights, cache)\n        return logits"),
+        (*ANSWERS, REFUSALS),
+        "first-token-logits",
+    ),
+    Wrong(
+        "last-suffix-token-left-out",
+        "The loop stops one early.",
+        _answer("return advance(suffix_ids[:-1] or suffix_ids, prefix_len, weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "stops-one-early",
+    ),
+    Wrong(
+        "a-clone-for-each-token",
+        "The clone is made inside the loop.",
+        _loop("logits = decode_step(token_id, prefix_len + i, weights, saved.clone())"),
+        ANSWERS,
+        "only-last-suffix-token",
+    ),
+    Wrong(
+        "recomputes",
+        "The saved cache remembers the prefix's ids, and every request runs them again.",
+        (
+            (SAVE, "    return saved", "    saved.prefix_ids = list(prefix_ids)\n    return saved"),
+            (
+                REUSE,
+                _CLONE,
+                "if hasattr(saved, 'prefix_ids') and prefix_len == len(saved):\n"
+                "        fresh = ModelCache(weights.config.n_layer)\n"
+                "        return prefill(saved.prefix_ids + list(suffix_ids), weights, fresh)\n"
+                "    cache = saved.clone()",
+            ),
+        ),
+        (USED,),
+        "recomputed",
+    ),
+    Wrong(
+        "remembers-answers",
+        "A dict of earlier answers, by prefix_len and suffix.",
+        (
+            (REUSE, "def generate_with_prefix(", "answers = {}\n\n\ndef generate_with_prefix("),
+            (
+                REUSE,
+                _ADVANCE,
+                "key = (prefix_len, tuple(suffix_ids))\n    if key not in answers:\n"
+                "        answers[key] = advance(suffix_ids, prefix_len, weights, cache)\n    return answers[key]",
+            ),
+        ),
+        (USED,),
+        "answers-from-memory",
+    ),
+    Wrong(
+        "one-cache-for-all",
+        "A global cache that every save fills anew.",
+        (
+            (SAVE, "def save_prefix_cache(", "the_cache = []\n\n\ndef save_prefix_cache("),
+            (SAVE, "    return saved", "    the_cache[:] = [saved]\n    return saved"),
+            (REUSE, _CLONE, "cache = (the_cache[0] if the_cache else saved).clone()"),
+        ),
+        (IN_TURN, USED),
+        "one-cache-for-all",
+    ),
+    Wrong(
+        "keys-from-the-other-half",
+        "The clone takes keys for values.",
+        (
+            (
+                REUSE,
+                _CLONE,
+                "cache = ModelCache(len(saved.layers))\n    for old, new in zip(saved.layers, cache.layers):\n"
+                "        new.append(old.values, old.keys)",
+            ),
+        ),
+        ANSWERS,
+        "keys-values-swapped",
+    ),
+    Wrong(
+        "empty-suffix",
+        "No look at the suffix before the loop: UnboundLocalError.",
+        (
+            (REUSE, "    if len(suffix_ids) == 0:\n", ""),
+            (
+                REUSE,
+                '        raise ValueError("the suffix is empty: keep back at least one token of the prompt")\n',
+                "",
+            ),
+            *_loop("logits = decode_step(token_id, prefix_len + i, weights, cache)"),
+        ),
+        (REFUSALS,),
+        "empty-suffix",
+    ),
+    Wrong(
+        "suffix-cut-to-fit",
+        "A suffix that is too long loses its end without a word.",
+        _answer("return advance(suffix_ids[: max(1, weights.config.n_ctx - prefix_len)], prefix_len, weights, cache)"),
+        (REFUSALS,),
+        "past-the-context",
+    ),
+    Wrong(
+        "ids-wrapped",
+        "Ids are taken modulo the vocabulary.",
+        _answer("return advance([i % weights.config.n_vocab for i in suffix_ids], prefix_len, weights, cache)"),
+        (REFUSALS,),
+        "outside-vocabulary",
+    ),
+    Wrong(
+        "raises",
+        "An attribute that the cache does not have.",
+        ((REUSE, _CLONE, "cache = saved.copy()"),),
+        (EQUAL, POSITION, PRISTINE, IN_TURN, USED, REFUSALS),
+        None,
+    ),
+    Wrong(
+        "suffix-consumed",
+        "The loop takes the tokens out of the caller's list.",
+        _answer(
+            "position = prefix_len\n    while suffix_ids:\n"
+            "        logits = decode_step(suffix_ids.pop(0), position, weights, cache)\n        position += 1\n"
+            "    return logits"
+        ),
+        (EQUAL, POSITION, PRISTINE, IN_TURN, USED, REFUSALS),
+        "input-changed",
+    ),
+    Wrong(
+        "savez-adds-an-ending",
+        "np.savez makes prefix.safetensors.npz of the path.",
+        (
+            (
+                WRITE,
+                "    save_file(tensors, path, cache_facts(prefix_ids, weights))",
+                "    np.savez(path, **tensors, **cache_facts(prefix_ids, weights))",
+            ),
+        ),
+        (ROUND_TRIP, FILE_REFUSALS),
+        "suffix-added-to-path",
+    ),
+    Wrong(
+        "file-in-half-precision",
+        "The file is made smaller by rounding.",
+        (
+            (
+                WRITE,
+                "np.ascontiguousarray(layer.keys)",
+                "np.ascontiguousarray(layer.keys.astype(np.float16), np.float32)",
+            ),
+            (
+                WRITE,
+                "np.ascontiguousarray(layer.values)",
+                "np.ascontiguousarray(layer.values.astype(np.float16), np.float32)",
+            ),
+        ),
+        (ROUND_TRIP, FILE_REFUSALS),
+        "file-half-precision",
+    ),
+    Wrong(
+        "layers-as-text",
+        "The layers are read in the order of their names.",
+        (
+            (
+                READ,
+                "    for i, layer in enumerate(saved.layers):\n"
+                '        layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])',
+                '    names = sorted(name for name in tensors if name.endswith("keys"))\n'
+                "    for name, layer in zip(names, saved.layers):\n"
+                '        layer.append(tensors[name], tensors[name.replace("keys", "values")])',
+            ),
+        ),
+        (ROUND_TRIP,),
+        "file-layers-as-text",
+    ),
+    Wrong(
+        "file-keys-as-values",
+        "A slip of the hand when reading.",
+        (
+            (
+                READ,
+                'layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])',
+                'layer.append(tensors[f"layers.{i}.values"], tensors[f"layers.{i}.keys"])',
+            ),
+        ),
+        (ROUND_TRIP, FILE_REFUSALS),
+        "file-keys-values-swapped",
+    ),
+    Wrong(
+        "no-fingerprint",
+        "The model is not compared.",
+        ((FACTS, '        "fingerprint": autograder.model_fingerprint(weights),\n', ""),),
+        (FILE_REFUSALS,),
+        "no-fingerprint",
+    ),
+    Wrong(
+        "fingerprint-of-wte",
+        "Only the token embeddings are hashed.",
+        (
+            (
+                FACTS,
+                "autograder.model_fingerprint(weights)",
+                "__import__('hashlib').sha256(weights.wte.tobytes()).hexdigest()",
+            ),
+        ),
+        (FILE_REFUSALS,),
+        "fingerprint-partial",
+    ),
+    Wrong(
+        "rows-not-compared",
+        "The number of rows is taken from the file as it comes.",
+        (
+            (
+                TENSORS,
+                "shape = (config.n_head, len(prefix_ids), config.n_embd // config.n_head)",
+                "shape = tensors['layers.0.keys'].shape",
+            ),
+        ),
+        (FILE_REFUSALS,),
+        "length-not-compared",
+    ),
+    Wrong(
+        "not-finite-accepted",
+        "NaN and infinity are read.",
+        ((TENSORS, "not np.isfinite(array).all()", "False"),),
+        (FILE_REFUSALS,),
+        "not-finite-accepted",
+    ),
+    Wrong(
+        "library-error",
+        "What the library raises for a damaged file comes through.",
+        ((READ, "except (SafetensorError, TypeError) as error:", "except ZeroDivisionError as error:"),),
+        (FILE_REFUSALS,),
+        "library-error",
+    ),
+]
