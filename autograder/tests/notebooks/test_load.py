@@ -1,6 +1,7 @@
 """A student's file as code: the cells that are run when grading, and load_notebook for later stages."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -80,8 +81,6 @@ def test_reading_cells_imports_nothing_slow():
         "import sys, autograder.notebooks.load; "
         "sys.exit(', '.join(m for m in ('nbformat', 'jupytext', 'nbgrader') if m in sys.modules) or 0)"
     )
-    import subprocess
-
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

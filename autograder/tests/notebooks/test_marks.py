@@ -12,12 +12,18 @@ SOLVED = '# %% solution="decode-step"\ndef decode_step():\n    ### BEGIN SOLUTIO
 CHECK = '# %% check="same-logits"\nautograder.check("same-logits")\n'
 
 
+def no_such_check(check_id):
+    raise ValueError(f"There is no check {check_id!r}.")
+
+
 @pytest.fixture
 def read(tmp_path, monkeypatch):
     """Reads the text of a script for a stage with one check, same-logits, of 3 points."""
     monkeypatch.setattr(
         marks, "checks_of", lambda name: [Check(name, "same-logits", 3, "Same logits", lambda s, c: None)]
     )
+
+    monkeypatch.setattr("autograder.judge.framework.find_check", no_such_check)
 
     def read_text(text):
         (tmp_path / "prefill_decode.py").write_text(text, encoding="utf-8")
