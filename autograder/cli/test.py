@@ -29,6 +29,10 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
     if os.environ.get("AUTOGRADER_MODEL", "tiny") == "tiny":
         use_one_thread()
     work = find_work(stage, notebook)
+    if model:
+        from autograder.model import load_model
+
+        load_model(model)  # says what is wrong with it, if anything is
     if watch:
         from autograder.cli.watch import watch_file
 
@@ -69,6 +73,9 @@ def test_once(work: Work) -> int:
             raise UserError(f"The checks could not be run: {error}.") from None
     for _, sentence in outcome.cell_errors:
         print(f"Before the checks, {sentence}")
+    for note in outcome.notes:
+        if note.kind == "check-broke":  # a fault of the check's, not of the code that it judges
+            print(note.sentence)
     passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
     most = sum(result.check.points for result in outcome.results)
     print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)

@@ -1,0 +1,244 @@
+"""`autograder test` on a student's folder: what they read, how the command ends, and how soon."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from autograder.cli.sample_class import write_submission
+from autograder.judge.framework import checks_of
+from autograder.model.load import model_folder
+from autograder.notebooks.build import build
+from autograder.stages import find_stage
+from autograder.tests.cli.test_commands import COMMAND, autograder, fastest
+from autograder.tests.submissions import Wrong, submissions_of
+
+STAGE = find_stage("save-and-reuse")
+CHECKS = checks_of(STAGE.name)
+MOST = sum(check.points for check in CHECKS)
+ALL_PASS = f"save-and-reuse: {len(CHECKS)} / {len(CHECKS)} checks, {MOST} / {MOST} points"
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """The assignment as students get it."""
+    (folder,) = build(course=tmp_path_factory.mktemp("course"), stages=(STAGE,))
+    return folder
+
+
+@pytest.fixture
+def student(released, tmp_path):
+    """Makes a student's folder with these solution cells, and returns the notebook in it."""
+
+    def make(sources, name="work"):
+        return write_submission(released, tmp_path / name, STAGE, sources)
+
+    return make
+
+
+def solution():
+    return submissions_of(STAGE.name)[0].sources(STAGE)
+
+
+def edit(notebook, old, new):
+    """Replace a text in a notebook's solution cells, and save it."""
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    changed = 0
+    for cell in content["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and old in source:
+            cell["source"] = source.replace(old, new)
+            changed += 1
+    assert changed
+    notebook.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_a_solved_notebook_is_found_and_passes(student):
+    notebook = student(solution())
+    result = autograder("test", cwd=notebook.parent)
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.startswith(f"{notebook.name}, stage save-and-reuse\n")
+    assert result.stdout.strip().splitlines()[-1] == ALL_PASS
+    titles = re.findall(r"^passed +[\d.]+ / [\d.]+  (.+)$", result.stdout, re.MULTILINE)
+    assert titles == [check.title for check in CHECKS]
+
+
+def test_a_wrong_notebook_is_told_what_is_wrong(student):
+    submission = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and s.bug == "positions-reset")
+    result = autograder("test", "--stage", "save-and-reuse", cwd=student(submission.sources(STAGE)).parent)
+    assert result.returncode == 1
+    lost = [check for check in CHECKS if check.id in submission.loses]
+    assert re.findall(r"^FAILED +0 / [\d.]+  (.+)$", result.stdout, re.MULTILINE) == [check.title for check in lost]
+    left = MOST - sum(check.points for check in lost)
+    assert f"{len(CHECKS) - len(lost)} / {len(CHECKS)} checks, {left} / {MOST} points" in result.stdout
+    assert "were given positions 0, 1, 2, ... again" in result.stdout
+
+
+def test_a_notebook_as_released_says_what_is_still_to_be_written(student):
+    result = autograder("test", cwd=student({}).parent)
+    assert result.returncode == 1
+    assert "write its body" in result.stdout
+    assert f"save-and-reuse: 0 / {len(CHECKS)} checks, 0 / {MOST} points" in result.stdout
+
+
+def test_a_cell_that_cannot_be_run_is_named_with_its_line(student):
+    notebook = student({**solution(), "read-prefix-cache": "def read_prefix_cache(path, weights)\n    return None"})
+    result = autograder("test", cwd=notebook.parent)
+    assert result.returncode == 1
+    assert "read-prefix-cache raised SyntaxError" in result.stdout
+    assert "line 1 of read-prefix-cache" in result.stdout
+    assert re.search(r"^passed +\d / \d  The suffix continues at position prefix_len$", result.stdout, re.MULTILINE)
+
+
+def test_a_renamed_notebook_is_known_by_the_checks_it_calls(student, tmp_path):
+    notebook = student(solution())
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(notebook.parent, moved)
+    (moved / notebook.name).rename(moved / "my work.ipynb")
+    result = autograder("test", cwd=moved)
+    assert result.stdout.startswith("my work.ipynb, stage save-and-reuse")
+    assert result.returncode == 0
+
+
+def test_a_python_file_is_checked_as_well(student):
+    folder = student({}).parent
+    code = "import numpy as np\nfrom given import *\nfrom safetensors import SafetensorError, safe_open\n"
+    code += "from safetensors.numpy import save_file\nimport autograder\n\n\n" + "\n\n\n".join(solution().values())
+    (folder / "mine.py").write_text(code, encoding="utf-8")
+    result = autograder("test", "--notebook", "mine.py", "--stage", "save-and-reuse", cwd=folder)
+    assert result.stdout.strip().splitlines()[-1] == ALL_PASS
+
+
+def test_a_damaged_given_file_is_named(student):
+    notebook = student(solution())
+    (notebook.parent / "given.py").write_text("def prefill(:\n", encoding="utf-8")
+    result = autograder("test", cwd=notebook.parent)
+    assert result.returncode == 2
+    assert "given.py cannot be imported" in result.stderr
+
+
+def test_another_model_can_be_used(student, tmp_path):
+    copy = shutil.copytree(model_folder("tiny"), tmp_path / "model")
+    notebook = student(solution())
+    assert autograder("test", "--model", str(copy), cwd=notebook.parent).returncode == 0
+    (copy / "model.safetensors").write_bytes(b"")
+    result = autograder("test", "--model", str(copy), cwd=notebook.parent)
+    assert result.returncode == 2
+    assert "model.safetensors" in result.stderr
+
+
+def test_the_last_line_comes_within_two_seconds(student):
+    assert fastest(*COMMAND, "test", "--notebook", str(student(solution()))) < 2.0
+
+
+# Watching
+
+
+class Watching:
+    """A running `autograder test --watch`, whose output is read as it comes."""
+
+    def __init__(self, notebook):
+        self.process = subprocess.Popen(
+            [*COMMAND, "test", "--notebook", str(notebook), "--watch"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.lines = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic(), line.rstrip()))
+
+    def wait_for(self, text, count=1, seconds=30):
+        """The moment at which the count-th line with this text came."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = [moment for moment, line in list(self.lines) if text in line]
+            if len(found) >= count:
+                return found[count - 1]
+            assert self.process.poll() is None, self.text
+            time.sleep(0.01)
+        raise AssertionError(f"no {text!r} within {seconds} s in:\n{self.text}")
+
+    @property
+    def text(self):
+        return "\n".join(line for _, line in self.lines)
+
+
+@pytest.fixture
+def watch():
+    """Starts watching a notebook; it is ended with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(notebook):
+            watching = Watching(notebook)
+            stack.callback(watching.process.wait)
+            stack.callback(watching.process.kill)
+            watching.wait_for("to be saved")
+            time.sleep(0.3)  # until the folder is watched
+            return watching
+
+        yield start
+
+
+def test_a_save_is_checked_within_a_second(student, watch):
+    notebook = student(solution())
+    watching = watch(notebook)
+    assert ALL_PASS in watching.text
+    delays = []
+    for number in (2, 3):
+        edit(notebook, "def save_prefix_cache", "# changed\ndef save_prefix_cache")
+        saved = time.monotonic()
+        delays.append(watching.wait_for("stage save-and-reuse", count=number) - saved)
+        watching.wait_for("to be saved", count=number)
+    assert min(delays) < 1.0
+
+
+def test_a_file_that_is_put_in_the_old_ones_place_is_noticed(student, watch):
+    notebook = student(solution())
+    watching = watch(notebook)
+    other = student({}, name="other")
+    os.replace(other, notebook)
+    watching.wait_for(f"0 / {len(CHECKS)} checks")
+
+
+def test_a_half_written_file_is_waited_for(student, watch):
+    notebook = student({})
+    whole = student(solution(), name="other").read_text(encoding="utf-8")
+    watching = watch(notebook)
+    notebook.write_text(whole[: len(whole) // 2], encoding="utf-8")
+    time.sleep(0.4)
+    notebook.write_text(whole, encoding="utf-8")
+    watching.wait_for(ALL_PASS)
+    assert "not valid JSON" not in watching.text
+
+
+def test_a_file_that_stays_broken_is_said_and_watching_goes_on(student, watch):
+    notebook = student(solution())
+    whole = notebook.read_text(encoding="utf-8")
+    watching = watch(notebook)
+    notebook.write_text("{", encoding="utf-8")
+    watching.wait_for("not valid JSON")
+    notebook.unlink()
+    time.sleep(0.3)
+    notebook.write_text(whole, encoding="utf-8")
+    watching.wait_for(ALL_PASS, count=2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+def test_ctrl_c_ends_watching_quietly(student, watch):
+    watching = watch(student(solution()))
+    watching.process.send_signal(signal.SIGINT)
+    assert watching.process.wait(timeout=10) == 0
+    assert "Traceback" not in watching.text
