@@ -1,0 +1,187 @@
+"""One submission's code, graded: the parent judges, a worker answers, and what ends the worker ends one check only."""
+
+import pytest
+
+from autograder.grading import grade
+from autograder.grading.grade import GradingError, Limits, grade_submission
+from autograder.judge.framework import Check, Failure
+from autograder.stages import find_stage
+from autograder.worker.client import Cell
+
+STAGE = find_stage("prefill-decode")
+HIDDEN = [1789, 4242, 977]
+QUICK = Limits(cell=5, call=1.5, call_after_timeout=0.5, total=30)
+
+
+def returns_one(student, cases):
+    """f returns 1."""
+    if student.plain("f", HIDDEN) != 1:
+        raise Failure(None, "f does not return 1.")
+
+
+def returns_two(student, cases):
+    """g returns 2."""
+    if student.plain("g") != 2:
+        raise Failure(None, "g does not return 2.")
+
+
+def still_there(student, cases):
+    """h returns 3, whatever happened before."""
+    if student.plain("h") != 3:
+        raise Failure(None, "h does not return 3.")
+
+
+F, G, H = "def f(x):\n    return 1", "def g():\n    return 2", "def h():\n    return 3"
+
+
+@pytest.fixture
+def graded(monkeypatch):
+    """Grades these cells with three small checks of 1, 2 and 3 points."""
+    checks = [
+        Check(STAGE.name, name, points, name, function)
+        for points, (name, function) in enumerate({"f": returns_one, "g": returns_two, "h": still_there}.items(), 1)
+    ]
+    monkeypatch.setattr(grade, "checks_of", lambda name: checks)
+
+    def run(*sources, **options):
+        cells = [Cell(f"cell {i}", source) for i, source in enumerate(sources, 1)]
+        return grade_submission(cells, STAGE, lambda check_id: 7, options.pop("given", None), limits=QUICK, **options)
+
+    return run
+
+
+def outcome(result):
+    return {r.check.id: r.passed for r in result.results}
+
+
+def sentences(result):
+    return [note.sentence for note in result.notes]
+
+
+def test_points_are_those_of_the_checks_that_pass(graded):
+    result = graded(F, "def g():\n    return 5", H)
+    assert outcome(result) == {"f": True, "g": False, "h": True}
+    assert (result.score, sentences(result)) == (4.0, [])
+
+
+def test_results_are_told_as_they_come(graded):
+    seen = []
+    result = graded(F, G, H, on_result=seen.append)
+    assert tuple(seen) == result.results
+
+
+def test_a_cell_that_raises_is_noted_and_the_others_run(graded):
+    result = graded(F, "assert False, 'scratch'", G, H)
+    assert result.score == 6
+    assert sentences(result) == ["Cell 2 raised AssertionError: scratch (line 1 of cell 2: assert False, 'scratch')."]
+
+
+def test_left_over_input_and_magics_cost_nothing(graded):
+    result = graded("name = input()", "breakpoint()", "%debug\n!pip install nothing", F, G, H)
+    assert result.score == 6
+
+
+def test_warnings_and_prints_cost_nothing(graded):
+    result = graded(F, "import sys, warnings\n" + G.replace("return", "print('x'); warnings.warn('y')\n    return"), H)
+    assert result.score == 6
+
+
+def test_a_cell_that_ends_the_process_is_left_out(graded):
+    result = graded(F, "import os\nos._exit(0)", G, H)
+    assert result.score == 6
+    assert sentences(result) == ["Cell 2 was left out: the process ended while running cell 2 (exit status 0)."]
+
+
+def test_a_cell_that_never_ends_is_left_out(graded):
+    result = graded(F, "while True: pass", G, H)
+    assert result.score == 6
+    assert sentences(result) == ["Cell 2 was left out: no answer within 5 s while running cell 2."]
+
+
+def test_a_function_that_ends_the_process_costs_its_check_only(graded):
+    result = graded(F, "import os\ndef g():\n    os._exit(0)", H)
+    assert outcome(result) == {"f": True, "g": False, "h": True}
+    assert "Your code did not finish: the process ended while running g (exit status 0)." in result.results[1].message
+
+
+def test_a_function_that_never_ends_costs_its_check_only(graded):
+    stubborn = (
+        "def g():\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+    )
+    result = graded(F, stubborn, H)
+    assert outcome(result) == {"f": True, "g": False, "h": True}
+    assert sentences(result) == ["In the check g: no answer within 1.5 s while running g."]
+
+
+def test_what_looped_once_gets_less_time_the_next_time(graded):
+    result = graded(*(f"{d}:\n    while True: pass" for d in ("def f(x)", "def g()", "def h()")))
+    assert [s.split(" while")[0] for s in sentences(result)] == [
+        "In the check f: no answer within 1.5 s",
+        "In the check g: no answer within 0.5 s",
+        "In the check h: no answer within 0.5 s",
+    ]
+
+
+def test_there_is_an_end_to_the_time_of_a_notebook(graded, monkeypatch):
+    monkeypatch.setattr(grade.time, "monotonic", iter(range(0, 100_000, 40)).__next__)
+    result = graded(F, G, H)
+    assert result.score == 0
+    assert "the 30 s for the whole notebook are used up" in result.results[0].message
+
+
+def test_a_function_that_is_not_there_is_said_to_be_missing(graded):
+    assert "g is not defined" in graded(F, H).results[1].message
+
+
+def test_a_broken_check_gives_no_points_and_tells_the_assistant_where(graded, monkeypatch):
+    def broken(student, cases):
+        """A check."""
+        raise KeyError(HIDDEN[0])
+
+    monkeypatch.setattr(grade, "checks_of", lambda name: [Check(name, "broken", 1, "Broken", broken)])
+    result = graded(F)
+    assert result.score == 0
+    assert sentences(result)[0].startswith("The check broken broke: KeyError in test_grade.py, line ")
+    assert str(HIDDEN[0]) not in result.results[0].message + sentences(result)[0]
+
+
+def test_a_grader_that_cannot_start_gives_no_mark(graded, tmp_path):
+    given = tmp_path / "given.py"
+    given.write_text("import no_such_module")
+    with pytest.raises(GradingError, match=r"given\.py cannot be imported"):
+        graded(F, G, H, given=given)
+
+
+# Hidden inputs
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["f'bad {x}'", "f'{x!r} and {[x, x]}'", "' '.join(map(str, x * 2))", "f'{np.array(x * 400)!r}'", "str(x * 400)"],
+)
+def test_a_message_of_the_students_shows_no_hidden_input(graded, message):
+    source = f"import numpy as np\ndef f(x):\n    raise ValueError({message})"
+    text = graded(source, G, H).results[0].message
+    assert "f raised ValueError" in text and "(line 3 of cell 1: " in text
+    assert not any(str(number) in text for number in HIDDEN)
+
+
+def test_a_shape_in_a_message_stays(graded):
+    text = (
+        graded("import numpy as np\ndef f(x):\n    return np.ones((3, 4)) @ np.ones((3, 5))", G, H).results[0].message
+    )
+    assert "size 3 is different from 4" in text
+
+
+def test_a_line_that_is_not_in_the_cells_is_not_shown(graded):
+    forged = (
+        "import linecache\ndef f(x):\n"
+        "    linecache.cache['<cell 1>'] = (1, None, [f'{x}\\n'] * 9, '<cell 1>')\n    raise ValueError('no')"
+    )
+    text = graded(forged, G, H).results[0].message
+    assert "f raised ValueError: no." in text
+
+
+def test_a_terminal_is_told_nothing_by_a_message(graded):
+    text = graded("def f(x):\n    raise ValueError('\\x1b[31mred\\x07')", G, H).results[0].message
+    assert "\x1b" not in text and "\x07" not in text

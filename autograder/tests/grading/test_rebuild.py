@@ -1,0 +1,344 @@
+"""A submission is rebuilt from the course's notebook: only the student's sources survive, nothing honest is lost."""
+
+import copy
+import json
+
+import pytest
+from nbconvert.filters.markdown_mistune import markdown2html_mistune
+
+from autograder.grading.rebuild import MAX_CELL, cells_to_run, plain_markdown, rebuild
+from autograder.notebooks.document import document_of
+
+STUB = "    # YOUR CODE HERE\n    raise NotImplementedError()"
+PREFILL = "def prefill(ids):\n    return ids"
+DECODE = "def decode_step(token):\n    return token"
+
+
+def nbgrader(name, grade=False, solution=False, locked=False):
+    flags = {"grade": grade, "solution": solution, "locked": locked, "task": False, "schema_version": 3}
+    return {"nbgrader": {"grade_id": name, **flags, **({"points": 2} if grade else {})}}
+
+
+def cell(kind, name, source, **metadata):
+    made = {"cell_type": kind, "id": name, "metadata": metadata, "source": source}
+    return made | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+
+
+def solution_source(code):
+    head, body = code.split("\n", 1)
+    return f"{head}\n    ### BEGIN SOLUTION\n{body}  # by the course\n    ### END SOLUTION"
+
+
+SOURCE = {
+    "cells": [
+        cell("markdown", "prose-1", "# Prefill and decode"),
+        cell("code", "imports", "import numpy as np", **nbgrader("imports", locked=True)),
+        cell("code", "prefill", solution_source(PREFILL), **nbgrader("prefill", solution=True)),
+        cell("code", "last-row", 'autograder.check("last-row")', **nbgrader("last-row", grade=True, locked=True)),
+        cell("code", "decode-step", solution_source(DECODE), **nbgrader("decode-step", solution=True)),
+        cell("code", "one-token", 'autograder.check("one-token")', **nbgrader("one-token", grade=True, locked=True)),
+        cell("code", "chart-1", "plot_the_steps()", tags=["chart"]),
+        cell(
+            "markdown",
+            "why",
+            "Why?\n\n### BEGIN SOLUTION\nThe rubric.\n### END SOLUTION",
+            **nbgrader("why", grade=True, solution=True),
+        ),
+    ],
+    "metadata": {"kernelspec": {"name": "python3"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+
+
+class Submission:
+    """The released notebook as a student has it, solved."""
+
+    def __init__(self):
+        self.notebook = copy.deepcopy(SOURCE)
+        self["prefill"]["source"], self["decode-step"]["source"] = PREFILL, DECODE
+        self["why"]["source"] = "Why?\n\nYOUR ANSWER HERE"
+
+    def __getitem__(self, name):
+        return next(c for c in self.cells if c["id"] == name)
+
+    @property
+    def cells(self):
+        return self.notebook["cells"]
+
+    def at(self, name):
+        return self.cells.index(self[name])
+
+    def put(self, place, source, kind="code", **metadata):
+        """Put a cell of the student's own after the named one, or at a place in the list."""
+        index = place if isinstance(place, int) else self.at(place) + 1
+        self.cells.insert(index, cell(kind, f"own-{len(self.cells)}", source, **metadata))
+
+    def rebuilt(self):
+        return rebuild(SOURCE, document_of(self.notebook, "work.ipynb"))
+
+
+@pytest.fixture
+def submission():
+    return Submission()
+
+
+def runs(rebuilt):
+    """What is run of a trusted notebook, with its name."""
+    return {c.label: c.source for c in cells_to_run(rebuilt.notebook)}
+
+
+def kinds(rebuilt):
+    return [note.kind for note in rebuilt.notes]
+
+
+def shown(rebuilt):
+    return {c["id"]: c["source"] for c in rebuilt.notebook["cells"]}
+
+
+SOLVED = {"imports": "import numpy as np", "prefill": PREFILL, "decode-step": DECODE}
+
+
+def test_an_ordinary_submission_is_the_course_notebook_with_the_students_code(submission):
+    rebuilt = submission.rebuilt()
+    assert runs(rebuilt) == SOLVED
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
+    assert [c["metadata"] for c in rebuilt.notebook["cells"]] == [c["metadata"] for c in SOURCE["cells"]]
+    assert kinds(rebuilt) == []
+
+
+def test_no_solution_and_no_rubric_comes_from_the_course(submission):
+    submission.cells.clear()
+    text = json.dumps(submission.rebuilt().notebook)
+    assert "by the course" not in text and "rubric" not in text and "SOLUTION" not in text
+
+
+def test_the_course_notebook_is_not_changed(submission):
+    before = copy.deepcopy(SOURCE)
+    submission.rebuilt()
+    assert before == SOURCE
+
+
+# What is tampered with
+
+
+def test_outputs_attachments_tags_and_metadata_are_dropped(submission):
+    prefill = submission["prefill"]
+    prefill["outputs"] = [{"output_type": "execute_result", "data": {"text/html": "<script>"}}]
+    prefill["metadata"] |= {"tags": ["skip-execution"], "evil": "<script>"}
+    submission["why"]["attachments"] = {"a.svg": {"image/svg+xml": "<script>"}}
+    submission.notebook["metadata"]["evil"] = "<script>"
+    assert "script" not in json.dumps(submission.rebuilt().notebook)
+    assert submission.rebuilt().notebook["metadata"] == SOURCE["metadata"]
+
+
+def test_points_and_flags_come_from_the_course(submission):
+    submission["last-row"]["metadata"]["nbgrader"] |= {"points": 200, "solution": True, "schema_version": 99}
+    trusted = next(c for c in submission.rebuilt().notebook["cells"] if c["id"] == "last-row")
+    assert trusted["metadata"] == nbgrader("last-row", grade=True, locked=True)
+
+
+def test_a_changed_check_cell_is_put_back_and_never_run(submission):
+    submission["last-row"]["source"] = "print('full points')"
+    rebuilt = submission.rebuilt()
+    assert shown(rebuilt)["last-row"] == 'autograder.check("last-row")'
+    assert [n.sentence for n in rebuilt.notes] == ["Put back the changed cell last-row."]
+    assert runs(rebuilt) == SOLVED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "</pre><img src=x onerror=alert(1)>",
+        "[click](javascript:alert(1))",
+        "![](https://example.org/pixel.png)",
+        "<https://example.org> and https://example.org",
+        "$\\href{javascript:alert(1)}{x}$ and $$y$$ and \\\\[z\\\\]",
+        "```mermaid\ngraph TD; A-->B\n```",
+        "a\n\n</pre>\n\n<b>b</b>",
+    ],
+)
+def test_text_of_a_student_shows_literally_and_renders_nothing(text):
+    html = markdown2html_mistune(plain_markdown(text))
+    inside = html.removeprefix('<pre style="white-space: pre-wrap">').rstrip().removesuffix("</pre>")
+    assert html.startswith("<pre") and "<" not in inside and "$" not in inside
+
+
+def test_extra_markdown_is_shown_literally_after_what_it_followed(submission):
+    submission.put("prefill", "# My notes <script>", kind="markdown")
+    cells = submission.rebuilt().notebook["cells"]
+    assert [c["id"] for c in cells[2:4]] == ["prefill", "extra-1"]
+    assert cells[3]["source"] == plain_markdown("# My notes <script>")
+
+
+def test_a_written_answer_is_shown_literally(submission):
+    submission["why"]["source"] = "Because <b>positions</b> continue."
+    assert shown(submission.rebuilt())["why"] == plain_markdown("Because <b>positions</b> continue.")
+
+
+def test_no_answer_stays_exactly_what_was_released(submission):
+    """nbgrader recognizes an unanswered question by the released text."""
+    assert shown(submission.rebuilt())["why"] == "Why?\n\nYOUR ANSWER HERE"
+
+
+def test_a_giant_solution_is_left_out_and_said_so(submission):
+    submission["prefill"]["source"] = PREFILL + "#" * MAX_CELL
+    rebuilt = submission.rebuilt()
+    assert "prefill" in rebuilt.notes[0].sentence and kinds(rebuilt) == ["too-large"]
+    assert len(runs(rebuilt)["prefill"]) < 100
+
+
+def test_there_is_an_end_to_extra_cells(submission):
+    for _ in range(600):
+        submission.put("decode-step", "x = 1")
+    rebuilt = submission.rebuilt()
+    assert kinds(rebuilt) == ["too-large"]
+    assert len(cells_to_run(rebuilt.notebook)) == 503
+
+
+# What is broken
+
+
+def test_own_cells_run_where_they_stood(submission):
+    submission.put(0, "first = 1")
+    submission.put("prefill", "after_prefill = 1")
+    submission.put("why", "last = 1")
+    labels = list(runs(submission.rebuilt()).values())
+    assert labels == ["first = 1", "import numpy as np", PREFILL, "after_prefill = 1", DECODE, "last = 1"]
+
+
+def test_charts_are_not_run_whoever_wrote_them(submission):
+    submission["chart-1"]["source"] = "plot_the_steps(color='red')"
+    submission.put("why", "another_chart()", tags=["chart"])
+    assert runs(submission.rebuilt()) == SOLVED
+
+
+def test_a_chart_is_known_by_its_text_when_its_tag_is_lost(submission):
+    submission["chart-1"].update(metadata={}, id="new")
+    assert runs(submission.rebuilt()) == SOLVED
+
+
+@pytest.mark.parametrize("names", [["last-row"], ["one-token"], ["last-row", "one-token"]])
+def test_deleted_check_cells_are_put_back(submission, names):
+    submission.notebook["cells"] = [c for c in submission.cells if c["id"] not in names]
+    rebuilt = submission.rebuilt()
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
+    cells = f"cell{'s' if names[1:] else ''} {', '.join(names)}"
+    assert [n.sentence for n in rebuilt.notes] == [f"Put back the missing {cells}."]
+
+
+def test_a_deleted_solution_is_missing_and_nothing_stands_in_for_it(submission):
+    submission.cells.remove(submission["prefill"])
+    rebuilt = submission.rebuilt()
+    assert runs(rebuilt)["prefill"] == "# The cell prefill was not in the submitted notebook."
+    assert [n.sentence for n in rebuilt.notes] == ["The solution cell prefill was not in the notebook."]
+
+
+def test_a_solution_merged_into_another_cell_still_counts(submission):
+    submission.cells.remove(submission["decode-step"])
+    submission["prefill"]["source"] = f"{PREFILL}\n\n\n{DECODE}"
+    rebuilt = submission.rebuilt()
+    assert DECODE in runs(rebuilt)["prefill"] and STUB not in "".join(runs(rebuilt).values())
+    assert rebuilt.notes[0].sentence.endswith("decode-step was not in the notebook; its functions are in prefill.")
+
+
+def test_of_a_pasted_cell_the_first_solved_copy_counts(submission):
+    wrong = PREFILL.replace("ids\n", "ids\n    ids = []\n")
+    submission.put("why", wrong, **nbgrader("prefill", solution=True))
+    rebuilt = submission.rebuilt()
+    assert runs(rebuilt) == SOLVED
+    assert [n.sentence for n in rebuilt.notes] == [
+        "The cell prefill was there 2 times; the first solved copy counts (cell 3), left out: cell 9."
+    ]
+
+
+def test_a_stub_left_above_a_solved_copy_does_not_count(submission):
+    submission["prefill"]["source"] = f"def prefill(ids):\n{STUB}"
+    submission.put("prefill", PREFILL, **nbgrader("prefill", solution=True))
+    assert runs(submission.rebuilt()) == SOLVED
+
+
+def test_a_solution_split_in_two_is_put_together(submission):
+    head, body = PREFILL.split("\n")
+    submission["prefill"]["source"] = head
+    submission.put("prefill", body, **nbgrader("prefill", solution=True))
+    rebuilt = submission.rebuilt()
+    assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["split"])
+
+
+def test_a_helper_split_off_a_solution_still_runs(submission):
+    submission["prefill"]["source"] = "def helper():\n    return 1"
+    submission.put("prefill", PREFILL, **nbgrader("prefill", solution=True))
+    rebuilt = submission.rebuilt()
+    assert list(runs(rebuilt).values())[1:3] == ["def helper():\n    return 1", PREFILL]
+    assert kinds(rebuilt) == ["split"]
+
+
+def test_a_pasted_check_cell_changes_nothing(submission):
+    submission.put("why", 'autograder.check("last-row")', **nbgrader("last-row", grade=True, locked=True))
+    rebuilt = submission.rebuilt()
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
+
+
+def test_reordered_cells_go_back_to_their_order(submission):
+    submission.cells.insert(2, submission.cells.pop(submission.at("decode-step")))
+    rebuilt = submission.rebuilt()
+    assert list(runs(rebuilt)) == list(SOLVED)
+    assert [n.sentence for n in rebuilt.notes] == ["Moved back to the course's order: prefill, last-row."]
+
+
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_a_solution_that_was_made_another_kind_of_cell_is_code(submission, kind):
+    submission["prefill"]["cell_type"] = kind
+    rebuilt = submission.rebuilt()
+    assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["retyped"])
+
+
+def test_without_any_metadata_cells_are_known_by_what_they_define(submission):
+    for each in submission.cells:
+        each["metadata"] = {}
+        del each["id"]
+    rebuilt = submission.rebuilt()
+    assert runs(rebuilt) == SOLVED
+    assert kinds(rebuilt) == ["no-metadata", "recognized"]
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
+
+
+def test_a_cell_that_lost_its_metadata_is_known_by_its_id(submission):
+    submission["prefill"]["metadata"] = {}
+    assert runs(submission.rebuilt()) == SOLVED
+
+
+def test_own_cells_may_redefine_a_solution_as_they_do_in_the_notebook(submission):
+    better = PREFILL + "  # better"
+    submission.put("prefill", better)
+    assert list(runs(submission.rebuilt()).values())[1:3] == [PREFILL, better]
+
+
+def test_an_import_added_to_the_setup_cell_is_not_lost(submission):
+    submission["imports"]["source"] += "\nimport math"
+    rebuilt = submission.rebuilt()
+    assert list(runs(rebuilt).values())[:2] == ["import numpy as np", "import numpy as np\nimport math"]
+    assert kinds(rebuilt) == ["changed-setup"]
+
+
+def test_notes_written_into_the_courses_text_are_kept_below_it(submission):
+    submission["prose-1"]["source"] += "\n\nMine."
+    cells = submission.rebuilt().notebook["cells"]
+    assert [c["source"] for c in cells[:2]] == ["# Prefill and decode", plain_markdown("# Prefill and decode\n\nMine.")]
+
+
+def test_another_kernel_is_noted_and_python_is_used(submission):
+    submission.notebook["metadata"] = {"kernelspec": {"name": "ir", "language": "R\x1b[31m"}}
+    rebuilt = submission.rebuilt()
+    assert [n.sentence for n in rebuilt.notes] == ["The notebook names a kernel for R31m; it was run as Python."]
+
+
+def test_new_ids_never_collide_with_the_courses(submission):
+    source = copy.deepcopy(SOURCE)
+    source["cells"][0]["id"] = "extra-1"
+    submission.put("prefill", "x = 1")
+    rebuilt = rebuild(source, document_of(submission.notebook, "work.ipynb"))
+    ids = [c["id"] for c in rebuilt.notebook["cells"]]
+    assert len(set(ids)) == len(ids)

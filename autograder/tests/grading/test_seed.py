@@ -1,0 +1,49 @@
+"""Hidden inputs come from a secret of the course: nobody can foresee them, and a re-grade has the same ones."""
+
+import stat
+
+import pytest
+
+from autograder.grading.seed import SeedError, check_seed, code_digest, course_secret
+from autograder.worker.client import Cell
+
+SECRET = b"0123456789abcdef"
+
+
+def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
+    secret = course_secret(tmp_path)
+    assert course_secret(tmp_path) == secret and len(secret) == 32
+    (path,) = tmp_path.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_two_courses_have_different_secrets(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    assert course_secret(tmp_path / "a") != course_secret(tmp_path / "b")
+
+
+@pytest.mark.parametrize("content", ["", "short", "zz" * 32, "ab"])
+def test_a_damaged_secret_is_not_replaced_in_silence(tmp_path, content):
+    (tmp_path / ".autograder-seed").write_text(content)
+    with pytest.raises(SeedError, match="does not hold a secret; restore it"):
+        course_secret(tmp_path)
+    assert (tmp_path / ".autograder-seed").read_text() == content
+
+
+def test_a_seed_is_repeatable_and_depends_on_student_check_and_code():
+    base = check_seed(SECRET, "alice", "last-row", "c0de")
+    others = [
+        check_seed(b"another secret..", "alice", "last-row", "c0de"),
+        check_seed(SECRET, "bob", "last-row", "c0de"),
+        check_seed(SECRET, "alice", "one-token", "c0de"),
+        check_seed(SECRET, "alice", "last-row", "0ther"),
+    ]
+    assert check_seed(SECRET, "alice", "last-row", "c0de") == base
+    assert len({base, *others}) == 5
+    assert all(0 <= seed < 2**63 for seed in (base, *others))
+
+
+def test_the_digest_is_of_the_code_and_not_of_the_names():
+    assert code_digest([Cell("a", "x = 1")]) == code_digest([Cell("b", "x = 1")])
+    assert code_digest([Cell("a", "x = 1")]) != code_digest([Cell("a", "x = 2")])
