@@ -45,14 +45,11 @@ POSITIONS_RESET = define(
 def positions_shifted(k: int) -> Bug:
     """The bug of positions that are off by k (k is not 0)."""
     key = f"positions-shifted-{k:+d}"
-    if key not in BUGS:
-        define(
-            key,
-            f"positions shifted by {k:+d}",
-            f"The positions look shifted by {k:+d}: every new token uses the row of wpe that is {abs(k)} too "
-            f"{'far on' if k > 0 else 'early'}.",
-        )
-    return BUGS[key]
+    sentence = (
+        f"The positions look shifted by {k:+d}: every new token uses the row of wpe that is {abs(k)} too "
+        f"{'far on' if k > 0 else 'early'}."
+    )
+    return BUGS.setdefault(key, Bug(key, f"positions shifted by {k:+d}", sentence))  # in one step: threads share it
 
 
 POSITIONS_COUNTED_TWICE = define(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 
@@ -81,9 +82,20 @@ def _trained_weights(name: str) -> Weights:
     return load_model(name)
 
 
-@lru_cache(maxsize=2)
+class _TrainedReferences(threading.local):
+    """A thread's references to trained models: their passes are remembered, over all checks and submissions."""
+
+    def __init__(self):
+        self.by_name: dict[str, Reference] = {}
+
+
+_references = _TrainedReferences()
+
+
 def _trained_reference(name: str) -> Reference:
-    return Reference(_trained_weights(name))  # shared by all checks and submissions: its passes are remembered
+    if name not in _references.by_name:
+        _references.by_name[name] = Reference(_trained_weights(name))
+    return _references.by_name[name]
 
 
 def trained_model(name: str | None = None) -> JudgeModel:
