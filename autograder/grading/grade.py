@@ -166,9 +166,9 @@ class _Session:
                 self._note_cell_error(cell, error)
 
     def _note_cell_error(self, cell: Cell, error: dict[str, Any]) -> None:
-        described = StudentError(
-            f"The cell {cell.label}", self._hide({"error": error})["error"] if self._hide else error
-        )
+        if self._hide:
+            error = self._hide({"error": error})["error"]
+        described = StudentError(called(cell.label), error)
         self.cell_errors[cell.label] = described.sentence
         if not described.stub:
             self.notes.add("cell-failed", described.sentence, cell.label)

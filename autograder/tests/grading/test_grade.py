@@ -10,7 +10,7 @@ from autograder.worker.client import Cell
 
 STAGE = find_stage("prefill-decode")
 HIDDEN = [1789, 4242, 977]
-QUICK = Limits(cell=5, call=1.5, call_after_timeout=0.5, total=30)
+QUICK = Limits(cell=2, call=1.5, call_after_timeout=0.5, total=30)
 
 
 def returns_one(student, cases):
@@ -95,7 +95,7 @@ def test_a_cell_that_ends_the_process_is_left_out(graded):
 def test_a_cell_that_never_ends_is_left_out(graded):
     result = graded(F, "while True: pass", G, H)
     assert result.score == 6
-    assert sentences(result) == ["Cell 2 was left out: no answer within 5 s while running cell 2."]
+    assert sentences(result) == ["Cell 2 was left out: no answer within 2 s while running cell 2."]
 
 
 def test_a_function_that_ends_the_process_costs_its_check_only(graded):
