@@ -74,11 +74,12 @@ def build(
 def demo(
     stage: StageOption = None,
     folder: Annotated[Path, typer.Option("--folder", help="Where to put the class.")] = Path("demo-class"),
+    everything: Annotated[bool, typer.Option("--all", help="Hand in every sample submission, not a class.")] = False,
 ) -> None:
     """Mark a sample class with nbgrader and show the marks."""
     from autograder.cli.demo import run
 
-    raise typer.Exit(run(stage=stage, folder=folder))
+    raise typer.Exit(run(stage=stage, folder=folder, everything=everything))
 
 
 @app.command(short_help="Download a published GPT-2.")

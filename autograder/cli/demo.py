@@ -15,6 +15,7 @@ from autograder.cli.build import require_checkout
 from autograder.cli.errors import UserError
 from autograder.cli.marks_table import gradebook_scores, marks_table
 from autograder.cli.sample_class import hand_in, make_course, refuse_foreign, stages_with_submissions
+from autograder.cli.test import use_one_thread
 from autograder.grading.environment import put_own_programs_on_path
 from autograder.grading.records import read_records
 from autograder.stages import Stage, find_stage
@@ -23,17 +24,18 @@ from autograder.stages import Stage, find_stage
 _ENDS = ("Setting destination file permissions", "Removing failed assignment")
 
 
-def run(stage: str | None, folder: Path, console: Console | None = None) -> int:
-    """Build the course in `folder`, hand in the sample class, mark it, and show the marks."""
+def run(stage: str | None, folder: Path, everything: bool = False, console: Console | None = None) -> int:
+    """Build the course in `folder`, hand in the sample class (or every sample submission), mark it, show the marks."""
     require_checkout("autograder demo")
     stages = _chosen(stage)
     refuse_foreign(folder)
     console = console or Console()
     put_own_programs_on_path()
+    use_one_thread()
     started = time.monotonic()
     console.print(f"Building the course in {folder}/, with {', '.join(s.assignment for s in stages)}")
     make_course(folder, stages)
-    names = {each: hand_in(folder, each) for each in stages}
+    names = {each: hand_in(folder, each, everything) for each in stages}
     with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                   console=console) as progress:  # fmt: skip
         for each in stages:
