@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autograder import charts, timing
+    from autograder import charts, lab, timing
     from autograder.judge.notebook_check import check
     from autograder.model import (
         GPT2_LARGE,
@@ -41,6 +41,7 @@ _LAZY = {
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "timing": ("autograder.timing", None),
     "charts": ("autograder.charts", None),
+    "lab": ("autograder.lab", None),
 }
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "GPT2Config",
     "charts",
     "check",
+    "lab",
     "load_model",
     "load_notebook",
     "load_tokenizer",
