@@ -20,11 +20,16 @@ class Reuse:
 
     prefix: int
     suffix: int
-    times: Comparison  # "cold", "reused", "cold (control)"
+    times: Comparison
 
     @property
     def cold(self) -> Measurement:
         return self.times["cold"]
+
+    @property
+    def control(self) -> Measurement:
+        """A cold request with another prefix of the same length, which was never saved."""
+        return self.times["control"]
 
     @property
     def reused(self) -> Measurement:
@@ -52,7 +57,7 @@ def measure_reuse(
     suffix: int = SUFFIX,
     repeats: int = 9,
 ) -> list[Reuse]:
-    """Measure every prefix length. The control of each is a prefix of equal length that was never saved."""
+    """Measure every prefix length that fits the model."""
     results = []
     rng = np.random.default_rng(0)
     n_vocab = weights.config.n_vocab

@@ -1,0 +1,108 @@
+"""The pictures and the table of README.md, made from a benchmark's own results."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from autograder.bench import report
+from autograder.bench.grading import Grading
+from autograder.bench.reuse import Reuse
+from autograder.charts import Chart, line_chart
+from autograder.cli.build import ROOT
+from autograder.timing import machine
+
+IMAGES = ROOT / "course" / "images"
+README = ROOT / "README.md"
+STAGE = "save-and-reuse"
+_MEASURED = re.compile(r"(<!-- measured: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
+
+# A plain terminal window: rich's own has a font from elsewhere and a title bar.
+_SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {terminal_height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px;
+line-height: {line_height}px; }}
+{styles}
+</style>
+<rect width="100%" height="100%" rx="8" fill="#ffffff"/>
+<defs>{lines}</defs>
+<g transform="translate(12, 12)"><g class="{unique_id}-matrix">{backgrounds}{matrix}</g></g>
+</svg>
+"""
+
+
+def write_all(console: Console, reuse: Sequence[Reuse], grading: Grading | None, weights: Any) -> None:
+    """Write the chart, the marked class and the table; say what was written."""
+    IMAGES.mkdir(exist_ok=True)
+    reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
+    (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
+    if grading is not None:
+        write_readme_table(reuse, grading)
+    console.print(f"Written: {IMAGES}/reuse.png, marked.svg and the table of README.md", soft_wrap=True)
+
+
+def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
+    """Time per request against the prefix's length."""
+    lengths = [r.prefix for r in results]
+    return line_chart(
+        {
+            "cold": (lengths, [r.cold for r in results]),
+            "cold, another prefix (control)": (lengths, [r.control for r in results]),
+            "saved prefix reused": (lengths, [r.reused for r in results]),
+        },
+        x_label="length of the prefix",
+        x_unit="tokens",
+        y_label="time per request",
+        title="A saved prefix makes its length nearly free",
+        note=f"Suffix of {results[0].suffix} tokens; medians of {len(results[0].cold.samples)} runs, with quartiles. "
+        f"{date.today().isoformat()}.",
+        model=weights,
+    )
+
+
+def marked_class() -> str:
+    """The table at the end of `make demo`, for one stage, as an SVG."""
+    from autograder.cli.demo import run
+    from autograder.cli.marks_table import gradebook_scores, marks_table
+    from autograder.grading.records import read_records
+    from autograder.stages import find_stage
+
+    stage = find_stage(STAGE)
+    with tempfile.TemporaryDirectory() as temporary:
+        course = Path(temporary) / "class"
+        run(STAGE, course, console=Console(quiet=True))
+        table = marks_table(
+            stage, read_records(course / "autograded", stage.assignment), gradebook_scores(course, stage)
+        )
+    console = Console(record=True, width=92, quiet=True, force_terminal=True, color_system="truecolor")
+    console.print(table)
+    from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+
+    return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="marked")
+
+
+def write_readme_table(reuse: Sequence[Reuse], grading: Grading) -> None:
+    """Put the results between the marks in README.md."""
+    rows = [
+        "| " + " | ".join(report.HEAD) + " |",
+        "|" + "--:|" * len(report.HEAD),
+        *("| " + " | ".join(row) + " |" for row in report.reuse_rows(reuse)),
+    ]
+    marking = [
+        "| marking save-and-reuse | |",
+        "|---|--:|",
+        *(f"| {what} | {time} |" for what, time in report.grading_rows(grading)),
+    ]
+    where = f"Measured on {date.today().isoformat()}: {machine()}. {report.LEGEND}"
+    text = "\n".join([where, "", *rows, "", *marking])
+    readme = README.read_text(encoding="utf-8")
+    written, count = _MEASURED.subn(lambda match: f"{match[1]}{text}\n{match[2]}", readme)
+    if count != 1:
+        raise RuntimeError("README.md has not exactly one place between '<!-- measured: ... -->' and '<!-- end -->'")
+    README.write_text(written, encoding="utf-8")
