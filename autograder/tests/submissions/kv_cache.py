@@ -549,14 +549,14 @@ WRONG = [
     Wrong(
         "unscaled",
         "The division by sqrt(head_dim) is forgotten.",
-        (("attend", " / np.float32(np.sqrt(head_dim))", ""),),
+        (("attend", " / head_dim**0.5", ""),),
         ATTENDS,
         "scores-unscaled",
     ),
     Wrong(
         "scaled-by-n-embd",
         "Divided by the square root of n_embd.",
-        (("attend", "np.sqrt(head_dim)", "np.sqrt(q.shape[0] * head_dim)"),),
+        (("attend", "/ head_dim**0.5", "/ (q.shape[0] * head_dim) ** 0.5"),),
         ATTENDS,
         "scores-scaled-by-n-embd",
     ),
@@ -584,7 +584,7 @@ WRONG = [
     Wrong(
         "softmax-not-normalized",
         "The weights are not divided by their sum.",
-        (("attend", "(scores / scores.sum(axis=-1, keepdims=True)) @ values", "scores @ values"),),
+        (("attend", "scores / scores.sum(axis=-1, keepdims=True) @ values", "scores @ values"),),
         ATTENDS,
         "attend-weights-not-normalized",
     ),
@@ -594,8 +594,8 @@ WRONG = [
         (
             (
                 "attend",
-                "    scores = q @ keys.transpose(0, 2, 1) / np.float32(np.sqrt(head_dim))",
-                "    keys /= np.float32(np.sqrt(head_dim))\n    scores = q @ keys.transpose(0, 2, 1)",
+                "    scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
+                "    keys /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
             ),
         ),
         ("attend-only-reads",),
