@@ -1,0 +1,377 @@
+"""The real command line: build, nbgrader autograde, generate_feedback and export, on one small class.
+
+Each command starts once; nbgrader takes seconds to start, so the class is handed in whole.
+"""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.cli.sample_class import write_submission
+from autograder.grading.records import read_record
+from autograder.judge.framework import checks_of
+from autograder.notebooks.build import ROOT, build
+from autograder.stages import find_stage
+from autograder.tests.submissions import Wrong, solved_cells, submissions_of
+
+STAGE = find_stage("save-and-reuse")
+NAME = f"{STAGE.module}.ipynb"
+CHECKS = {c.id: c for c in checks_of(STAGE.name)}
+ALL = sum(c.points for c in CHECKS.values())
+WRONG = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS))
+MANGLED = ("no-metadata", "pasted", "no-checks", "renamed", "loud", "old-format", "crasher", "extra-files")
+RIGHT_STUDENTS = ("right", *MANGLED)
+GRADED_AGAIN = ("right", "wrong", "unsolved", "loud")
+
+
+class Course:
+    """A course folder in which submissions are handed in and nbgrader's commands are run."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def run(self, *command):
+        """Run nbgrader as a person would, but without the environment's programs on PATH."""
+        environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
+        command = [sys.executable, "-m", "nbgrader", *command]
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    def path(self, student, step="submitted", name=NAME):
+        return self.folder / step / student / STAGE.assignment / name
+
+    def hand_in(self, student, sources=None, change=None, name=NAME):
+        """Hand in the released notebook with these solutions in it (all solved when None)."""
+        sources = solved_cells(STAGE.name) if sources is None else sources
+        folder = self.path(student).parent
+        path = write_submission(self.folder / "release" / STAGE.assignment, folder, STAGE, sources)
+        if change is not None:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            change(notebook)
+            path.write_text(json.dumps(notebook), encoding="utf-8")
+        path.rename(folder / name)
+
+    def scores(self, student):
+        """The gradebook's automatic score of each check."""
+        with self.gradebook() as gradebook:
+            notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, student)
+            return {g.name: g.auto_score for g in notebook.grades if g.name in CHECKS}
+
+    def gradebook(self):
+        return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}")
+
+    def outputs(self, student):
+        """The outputs of each check's cell in the autograded notebook."""
+        notebook = json.loads(self.path(student, "autograded").read_text(encoding="utf-8"))
+        return {c["id"]: c["outputs"] for c in notebook["cells"] if c["id"] in CHECKS}
+
+    def feedback(self, student):
+        return self.path(student, "feedback", f"{STAGE.module}.html").read_text(encoding="utf-8")
+
+
+def first_solution(notebook):
+    return next(c for c in notebook["cells"] if c["id"] in solved_cells(STAGE.name))
+
+
+def strip_metadata(notebook):
+    for cell in notebook["cells"]:
+        cell["metadata"] = {}
+        del cell["id"]
+    notebook["nbformat_minor"] = 4
+
+
+def paste_older_copy(notebook):
+    first = first_solution(notebook)
+    marks = {**first["metadata"]["nbgrader"], "schema_version": 99, "points": 200}
+    older = {**first, "id": "pasted", "metadata": {"nbgrader": marks}, "source": "def older():\n    raise ValueError"}
+    defined = re.search(r"def (\w+)", "".join(first["source"])).group(1)
+    older["source"] = older["source"].replace("older", defined)
+    notebook["cells"].append(older)
+
+
+def delete_checks(notebook):
+    notebook["cells"] = [c for c in notebook["cells"] if c["id"] not in CHECKS]
+
+
+def forge_outputs(notebook):
+    for cell in notebook["cells"]:
+        if cell["id"] in CHECKS:
+            data = {"text/plain": "99", "text/html": "<script>alert('forged')</script>"}
+            cell["outputs"] = [{"output_type": "execute_result", "execution_count": 1, "data": data, "metadata": {}}]
+            cell["metadata"]["nbgrader"]["points"] = 99
+            cell["metadata"]["tags"] = ["skip-execution"]
+
+
+def write_html(notebook):
+    note = "<script>alert('note')</script> [link](javascript:alert(1))"
+    notebook["cells"].append({"cell_type": "markdown", "id": "note", "metadata": {}, "source": note})
+
+
+def own_cell(source):
+    def add(notebook):
+        own = {"cell_type": "code", "id": "own", "metadata": {}, "source": source}
+        notebook["cells"].insert(0, own | {"outputs": [], "execution_count": None})
+
+    return add
+
+
+def version_3(notebook):
+    cells = [{**c, "input": c.pop("source")} if c["cell_type"] == "code" else c for c in notebook["cells"]]
+    notebook.clear()
+    notebook.update(worksheets=[{"cells": cells}], nbformat=3, nbformat_minor=0, metadata={"name": ""})
+
+
+LOUD = "import sys, warnings\nprint('loud', file=sys.stderr)\nwarnings.warn('loud')\n"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """The class, handed in and graded once: `first` is the run of nbgrader autograde."""
+    course = Course(tmp_path_factory.mktemp("course"))
+    build(ROOT, course.folder, stages=(STAGE,))
+    solved = solved_cells(STAGE.name)
+    course.hand_in("right", change=write_html)
+    course.hand_in("wrong", WRONG.sources(STAGE))
+    course.hand_in("unsolved", {})
+    course.hand_in("forger", {}, change=forge_outputs)
+    course.hand_in("no-metadata", change=strip_metadata)
+    course.hand_in("pasted", change=paste_older_copy)
+    course.hand_in("no-checks", change=delete_checks)
+    course.hand_in("renamed", name=f"{STAGE.module} (1).ipynb")
+    course.hand_in("loud", {mark: LOUD + source for mark, source in solved.items()})
+    course.hand_in("old-format", change=version_3)
+    course.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
+    course.hand_in("leaky", {m: _raising(s) for m, s in solved.items()})
+    course.hand_in("extra-files")
+    extra = course.path("extra-files").parent
+    (extra / "numpy.py").write_text("raise ImportError")
+    (extra / "given.py").write_text("raise ImportError")
+    (extra / "passwd.txt").symlink_to("/etc/passwd")
+    course.hand_in("broken")
+    course.path("broken").write_text('{"cells": [\n{"cell_type":')
+    course.hand_in("missing", name="notes.txt")
+    course.hand_in("bad-time")
+    (course.path("bad-time").parent / "timestamp.txt").write_text("yesterday")
+    course.first = course.run("autograde", STAGE.assignment)
+    return course
+
+
+def _raising(source):
+    """The same functions, which tell their arguments in an error."""
+    defined = re.search(r"^def (\w+)\((.*?)\)", source, re.MULTILINE)
+    return f"def {defined[1]}(*args):\n    raise ValueError(f'{{args}} {{list(args)}}')" if defined else source
+
+
+NOT_GRADED = ("broken", "missing", "bad-time")
+
+
+# Scores
+
+
+@pytest.mark.parametrize("student", RIGHT_STUDENTS)
+def test_honest_work_gets_every_point_however_its_notebook_was_mangled(course, student):
+    assert course.scores(student) == {i: c.points for i, c in CHECKS.items()}
+
+
+def test_a_mistake_costs_its_checks_and_no_others(course):
+    lost = {i for i, score in course.scores("wrong").items() if score == 0}
+    assert lost == set(WRONG.loses)
+    assert {i for i, score in course.scores("wrong").items() if score == CHECKS[i].points} == set(CHECKS) - lost
+
+
+@pytest.mark.parametrize("student", ["unsolved", "forger"])
+def test_what_is_not_solved_gets_nothing_whatever_the_notebook_says(course, student):
+    assert course.scores(student) == dict.fromkeys(CHECKS, 0)
+
+
+def test_scores_are_written_as_plain_numbers_after_their_message(course):
+    for student in (*RIGHT_STUDENTS, "wrong", "unsolved", "forger"):
+        for check_id, outputs in course.outputs(student).items():
+            message, score = outputs
+            assert (message["output_type"], message["name"]) == ("stream", "stdout")
+            assert re.fullmatch(r"\d+\.\d+", "".join(score["data"]["text/plain"]))
+            assert float("".join(score["data"]["text/plain"])) == course.scores(student)[check_id]
+
+
+def test_every_score_says_by_which_checks_and_when(course):
+    record = read_record(course.folder / "autograded", STAGE.assignment, "right")
+    text = "".join(next(iter(course.outputs("right").values()))[0]["text"])
+    assert re.search(rf"\[checks {record.checks_version}, graded 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\]", text)
+
+
+def test_most_points_are_those_of_the_gradebook(course):
+    with course.gradebook() as gradebook:
+        submission = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, "forger")
+        assert {g.name: g.max_score for g in submission.grades if g.name in CHECKS} == {
+            i: c.points for i, c in CHECKS.items()
+        }
+
+
+def test_nobody_waits_for_a_person_who_was_graded(course):
+    with course.gradebook() as gradebook:
+        submission = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, "no-checks")
+        assert [g.name for g in submission.grades if g.name in CHECKS and g.needs_manual_grade] == []
+
+
+# What the assistant is told
+
+
+def test_a_submission_that_cannot_be_graded_has_no_score_and_waits_for_a_person(course):
+    for student in ("broken", "missing"):
+        assert set(course.scores(student).values()) == {None}
+    assert course.first.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("student", "what"),
+    [
+        ("broken", f"NOT GRADED  {NAME} is not valid JSON (line 2); open it in JupyterLab and save it again."),
+        ("missing", f"NOT GRADED  There is no notebook in the submission; {NAME} is needed."),
+        ("bad-time", "NOT GRADED  timestamp.txt does not hold a time such as 2026-01-31 12:00:00 UTC"),
+        ("renamed", f"note        The notebook was named {STAGE.module} (1).ipynb."),
+        ("no-checks", f"note        Put back the missing cells {', '.join(CHECKS)}."),
+        ("no-metadata", "note        The notebook came without nbgrader's metadata."),
+        ("crasher", "note        Cell 1 was left out: the process ended while running cell 1 (exit status 1)."),
+    ],
+)
+def test_the_table_says_what_was_repaired_and_what_was_not_graded(course, student, what):
+    rows = [re.sub(r"^ *", "", line) for line in course.first.stderr.splitlines()]
+    assert any(row.startswith(student) and what in row for row in rows)
+
+
+def test_the_output_has_reasons_and_no_tracebacks(course):
+    assert "Traceback" not in course.first.stderr
+    assert "SAWarning" not in course.first.stderr
+
+
+def test_the_report_holds_the_same_for_programs(course):
+    report = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text())
+    by_student = {record["student"]: record for record in report}
+    assert {s for s, record in by_student.items() if record["status"] == "not graded"} == set(NOT_GRADED)
+    assert [n["kind"] for n in by_student["renamed"]["notes"]] == ["renamed"]
+    assert (by_student["right"]["score"], by_student["right"]["max_score"]) == (ALL, ALL)
+    assert {c["id"] for c in by_student["wrong"]["checks"] if not c["passed"]} == set(WRONG.loses)
+
+
+def test_nothing_that_was_handed_in_beside_the_notebook_is_kept(course):
+    kept = {p.name for p in course.path("extra-files", "autograded").parent.iterdir()}
+    assert kept == {NAME, "given.py"}
+    given = course.path("extra-files", "autograded", "given.py").read_text(encoding="utf-8")
+    assert given == (course.folder / "source" / STAGE.assignment / "given.py").read_text(encoding="utf-8")
+
+
+# Feedback and export
+
+
+@pytest.fixture(scope="module")
+def feedback(course):
+    run = course.run("generate_feedback", STAGE.assignment)
+    assert run.returncode == 0, run.stderr
+    return course
+
+
+def test_the_page_shows_the_message_of_each_check_that_failed(feedback):
+    page = feedback.feedback("wrong")
+    for check in WRONG.loses:
+        assert f"Not passed: {CHECKS[check].title}".replace("'", "&#39;") in page
+    assert f"(Score: {float(ALL - sum(CHECKS[c].points for c in WRONG.loses))} /" in page
+
+
+def test_the_page_runs_and_links_nothing_of_the_students(feedback):
+    assert "alert(" not in feedback.feedback("forger")
+    page = feedback.feedback("right")
+    assert "&lt;script&gt;alert(" in page
+    assert "<script>alert(" not in page and 'href="javascript' not in page
+
+
+def test_the_page_shows_no_hidden_input(feedback):
+    texts = ["".join(outputs[0]["text"]) for outputs in feedback.outputs("leaky").values()]
+    raised = [text for text in texts if "raised ValueError" in text]
+    assert raised
+    for text in raised:
+        assert re.search(r"\d+, \d+", text.split("raised ValueError")[1].split("(line")[0]) is None
+
+
+def test_there_is_no_page_for_what_was_not_graded(feedback):
+    assert not any(feedback.path(student, "feedback").parent.exists() for student in NOT_GRADED)
+
+
+def test_export_writes_the_scores(course):
+    run = course.run("export")
+    assert run.returncode == 0, run.stderr
+    with (course.folder / "grades.csv").open() as file:
+        scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert scores["right"] == ALL
+    assert scores["wrong"] == ALL - sum(CHECKS[c].points for c in WRONG.loses)
+    assert scores["broken"] == 0
+
+
+# Grading again
+
+
+@pytest.fixture(scope="module")
+def again(feedback):
+    """Some of the class graded a second time, after one has handed in again and a person has given marks."""
+    course, check = feedback, next(iter(CHECKS))
+    for folder in (course.folder / "submitted").iterdir():
+        if folder.name not in GRADED_AGAIN:
+            shutil.rmtree(folder)
+    before = {student: course.scores(student) for student in GRADED_AGAIN}
+    with course.gradebook() as gradebook:
+        grade = gradebook.find_grade(check, STAGE.module, STAGE.assignment, "wrong")
+        grade.manual_score, grade.extra_credit = 0.5, 0.25
+        gradebook.db.commit()
+    course.path("loud").write_text("{")
+    written = course.path("right", "autograded").stat().st_mtime_ns
+    skipped = course.run("autograde", STAGE.assignment)
+    kept = course.path("right", "autograded").stat().st_mtime_ns == written
+    stale = course.scores("loud")
+    run = course.run("autograde", STAGE.assignment, "--force")
+    return SimpleNamespace(course=course, before=before, skipped=skipped, run=run, kept=kept, stale=stale, check=check)
+
+
+def test_without_force_what_was_graded_is_left_alone(again):
+    assert again.kept
+    assert again.stale == again.before["loud"]
+
+
+def test_a_notebook_handed_in_again_is_told_to_be_stale(again):
+    row = next(line for line in again.skipped.stderr.splitlines() if line.strip().startswith("loud "))
+    assert "stale" in row and "handed in again, without a newer timestamp.txt" in row and "--force" in row
+
+
+def test_a_second_grading_gives_the_same_marks(again):
+    for student, scores in again.before.items():
+        if student != "loud":
+            assert again.course.scores(student) == scores
+
+
+def test_marks_given_by_a_person_survive(again):
+    with again.course.gradebook() as gradebook:
+        grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, "wrong")
+        assert (grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (0.5, 0.25, True)
+
+
+def test_an_old_score_does_not_survive_a_submission_that_cannot_be_read(again):
+    assert set(again.course.scores("loud").values()) == {None}
+    assert again.run.returncode == 1
+    for step in ("autograded", "feedback"):
+        assert not again.course.path("loud", step).parent.exists()
+
+
+def test_the_secret_is_never_shown(again):
+    secret = (again.course.folder / ".autograder-seed").read_text().strip()
+    texts = [again.run.stdout, again.run.stderr, again.course.first.stderr]
+    for step in ("autograded", "feedback"):
+        texts += [p.read_text(encoding="utf-8") for p in Path(again.course.folder / step).rglob("*") if p.is_file()]
+    assert not any(secret in text for text in texts)
