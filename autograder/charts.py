@@ -142,7 +142,7 @@ def line_chart(
                       va="top", color=_GREY, fontsize=9)  # fmt: skip
     _finish(figure, axes, title, note, model, measured)
     _label_ends(figure, axes, ends)
-    rows = [f"{label}: " + ", ".join(f"{plain(x)} -> {plain(y * factor)}" for x, y in zip(p["x"], p["y"], strict=True))
+    rows = [f"{label}: " + ", ".join(f"{_exact(x)} -> {plain(y * factor)}" for x, y in zip(p["x"], p["y"], strict=True))
             for label, p in {**drawn, **ideal}.items()]  # fmt: skip
     return Chart(figure, title, "\n".join([f"{_with_unit(x_label, x_unit)} -> {_with_unit(y_label, y_unit)}", *rows]))
 
@@ -362,6 +362,11 @@ def _scaled_unit(unit: str, values: np.ndarray) -> tuple[float, str]:
     return 1.0, unit
 
 
+def _exact(value: float) -> str:
+    """A whole number with all its digits (a length of 1024 is not 1020), any other as plain() gives it."""
+    return f"{value:.0f}" if float(value).is_integer() else plain(value)
+
+
 def _with_unit(label: str, unit: str) -> str:
     return f"{label} ({unit})" if unit else label
 
@@ -383,7 +388,7 @@ def _plain_ticks(axes: Any, log: str, xs: list[float]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for key, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _exact(value)))
         if key in log:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_minor_formatter(NullFormatter())
