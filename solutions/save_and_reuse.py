@@ -12,8 +12,28 @@
 
 # %% [markdown]
 # # 4. Save and reuse a prefix cache
+#
+# **What you will build.** Many requests begin with the same text: a system prompt, a document, the first part of a
+# conversation. You will run that text through the model once, save its KV cache, and let any number of requests
+# continue from it. Then you will put the cache into a file and read it back, without ever accepting a file that does
+# not fit. At the end you measure what it is worth: a request with 400 shared tokens and 8 of its own becomes many times
+# faster. Every serving engine does this, and almost every one has had it wrong at some time without noticing, because
+# a wrong cache raises no error.
+#
+# **Time.** About three hours.
+#
+# **What you should know.** The KV cache (stage 2), and prefill and decode (stage 3). You need not have finished them:
+# `given.py`, beside this notebook, holds their functions.
+#
+# **How to work.** Read from the top. Where a cell says `# YOUR CODE HERE`, replace the two lines below the docstring
+# with your code, run the cell, then run the check cells under it. Cells that draw or print something are yours to
+# change; they are worth no points.
 
 # %% setup="imports"
+import tempfile
+from pathlib import Path
+
+import given
 import numpy as np
 from given import LayerCache, ModelCache, advance, decode_step, prefill
 from safetensors import SafetensorError, safe_open
@@ -24,12 +44,66 @@ import autograder
 weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
 
+# %% [markdown]
+# ## What you have
+#
+# From the earlier stages:
+#
+# | name | what it does |
+# |---|---|
+# | `ModelCache(n_layer)` | the keys and values of all layers: `layers[i]` is a `LayerCache`, `clone()` makes a copy |
+# | `layer.keys`, `layer.values` | `[n_head, n_seq, head_dim]` each: one row for each token seen so far |
+# | `layer.append(k, v)` | adds the rows of n_new tokens, `[n_head, n_new, head_dim]` each |
+# | `prefill(prompt_ids, weights, cache)` | runs tokens, the first at position `len(cache)`; the logits after the last |
+# | `decode_step(token_id, position, weights, cache)` | runs one token, at `position`; the logits after it |
+# | `advance(token_ids, position, weights, cache)` | runs tokens, the first at `position`; the logits after the last |
+#
+# `prefill` and `decode_step` are both short calls of `advance`. All three append one row for each token to every layer
+# of `cache`. They raise a `ValueError` for a position that is negative or past `n_ctx - 1`, and for an id outside the
+# vocabulary.
+#
+# ## The idea
+#
+# A **prompt** is what a request sends. Take three prompts that begin alike. The part they share is the **prefix**; the
+# rest of each is its **suffix**.
+
+# %% tags=["chart"]
+prefix_text = "First Citizen:\nBefore we proceed any further, hear me speak.\n\n"
+suffix_texts = {"A": "All:\nSpeak", "B": "MENENIUS:\nWhat", "C": "KING RICHARD III:\n"}
+prefix_ids = tokenizer.encode(prefix_text)
+suffixes = {name: tokenizer.encode(text) for name, text in suffix_texts.items()}
+
+autograder.charts.token_strip(
+    {f"request {name}": tokenizer.tokens(prefix_ids + ids) for name, ids in suffixes.items()},
+    shared=len(prefix_ids),
+    positions=True,
+    shared_label="the prefix, run once and saved",
+    title="Three requests: the shaded tokens are the same, and are computed once",
+    note="The number under a token is its position.",
+)
+
+# %% [markdown]
+# Without a saved cache, each request runs all its tokens. With one, the prefix is run a single time, and each request
+# runs only its suffix.
+#
+# Why is this allowed? In every layer, the key and the value of a token depend on three things: the token, its position,
+# and the tokens *before* it. The **causal mask** hides all later tokens. So the rows of the prefix come out the same
+# whatever follows, and can be kept.
+#
+# The other side of the same fact: change one token early in the prefix, and every row from there on is another one.
+# A saved prefix serves the prompts that begin with *exactly* these tokens, and no others.
+#
+# ## Save
+#
+# Run the prefix through the model once, and keep the cache. It must hold exactly `len(prefix_ids)` rows in every layer:
+# not one fewer, and not the rows of a token that the model would generate next. The logits of this run are not kept.
+
 
 # %% solution="save-prefix-cache"
 def save_prefix_cache(prefix_ids, weights):
-    """Run the prefix once and return the ModelCache that holds it: exactly len(prefix_ids) rows in every layer.
+    """Run the prefix once and return the ModelCache that holds it: len(prefix_ids) rows in every layer.
 
-    ValueError when the prefix is empty, longer than n_ctx, or has an id outside the vocabulary.
+    ValueError when the prefix is empty, is longer than n_ctx, or has an id outside the vocabulary.
     """
     ### BEGIN SOLUTION
     saved = ModelCache(weights.config.n_layer)
@@ -38,25 +112,232 @@ def save_prefix_cache(prefix_ids, weights):
     ### END SOLUTION
 
 
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Make an empty `ModelCache` for the model's number of layers, which is `weights.config.n_layer`. `prefill` fills the
+# cache you pass and returns logits, which you do not need here. It raises the errors for you.
+#
+# </details>
+#
+# You may also bring a cache class of your own: define it in the cell above under the name `ModelCache`, with `layers`,
+# `clone()` and `len`. How it stores its arrays is up to you, as long as `keys` and `values` show
+# `[n_head, n_seq, head_dim]` in float32 or float64.
+
+# %% check="saved-prefix-exact"
+autograder.check("saved-prefix-exact")
+
+# %% [markdown]
+# ## The position rule
+#
+# GPT-2 knows where a token stands only because a row of `wpe` is added to it: row `p` for the token at **absolute
+# position** `p`, counted from the beginning of the whole prompt. A request that reuses a prefix starts its work in the
+# middle of a prompt. Its first token is *not* at position 0:
+#
+# > **Token `i` of the suffix stands at position `prefix_len + i`.**
+
+# %% tags=["chart"]
+pieces = tokenizer.tokens(prefix_ids + suffixes["A"])
+n_prefix, n_all = len(prefix_ids), len(pieces)
+autograder.charts.token_strip(
+    {"right": pieces, "reset": pieces, "one too early": pieces},
+    shared=n_prefix,
+    positions={
+        "right": range(n_all),
+        "reset": [*range(n_prefix), *range(n_all - n_prefix)],
+        "one too early": [*range(n_prefix), *range(n_prefix - 1, n_all - 1)],
+    },
+    shared_label="saved prefix",
+    title="The suffix continues where the prefix ended",
+    note="All three run without an error. Only the first gives the right logits.",
+)
+
+# %% [markdown]
+# The second and the third row are the two mistakes people make. Nothing stops them: `wpe` has a row for every position
+# below `n_ctx`, so a wrong position finds a row too. The text that comes out may even read well. Only the numbers are
+# wrong. This is why the position is passed openly, as `prefix_len`, and why the checks call your function with a wrong
+# `prefix_len` as well: the logits must then be *different*, or there must be a `ValueError`. A function that takes
+# the position from somewhere else cannot be told that it is wrong.
+#
+# ## The saved cache stays pristine
+#
+# The suffix needs a cache to append its rows to. If it appends them to `saved`, the next request finds the first one's
+# tokens behind the prefix and takes them for a part of its own prompt. So:
+#
+# > **A request works on a clone. After it, `saved` is byte for byte what it was, also when the request failed.**
+#
+# A **clone** shares nothing that either side will write to. `cache.clone()` is one. `copy.copy(cache)` is not: it makes
+# a new outer object with the *same* layers inside, so appending to the copy appends to the original.
+#
+# ## There is always a token to run
+#
+# What comes out of a request are the logits after its last token. They are computed when that token is run. The cache
+# holds keys and values, no logits, so with an empty suffix there is nothing to compute them from: that is an error.
+# When a whole prompt happens to be saved, the caller keeps its last token back and passes that as the suffix.
+#
+# ## Reuse
+#
+# Now write it. The function gets no prefix ids, only the saved cache and the prefix's length.
+
+
 # %% solution="generate-with-prefix"
 def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
     """Logits [n_vocab] after the last suffix token; suffix token i stands at position prefix_len + i.
 
-    `saved` holds the prefix and is not changed, also not when an error is raised.
-    ValueError when the suffix is empty, prefix_len is negative, the last position is n_ctx or more, or an id lies
+    `saved` is not changed, whatever happens. `weights` are those it was saved with; do not compare them here.
+    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id lies
     outside the vocabulary.
     """
     ### BEGIN SOLUTION
     if len(suffix_ids) == 0:
         raise ValueError("the suffix is empty: keep back at least one token of the prompt")
-    cache = saved.clone()  # the suffix's rows go here
+    cache = saved.clone()  # the rows of the suffix go here
     return advance(suffix_ids, prefix_len, weights, cache)
     ### END SOLUTION
 
 
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# There are two good ways to run the suffix. A loop calls `decode_step` for each token, with the position that the rule
+# gives. Or one call of `advance` takes them all; which position does its first token have? Both give the same logits.
+# One of them needs a special look at the empty suffix, and with the other one it is clearer to have it.
+#
+# `prefill` is tempting and not good enough: it takes the position from `len(cache)` and never looks at `prefix_len`.
+#
+# </details>
+#
+# Six checks follow, one for each thing that can go wrong. They run your function on the trained model and on small
+# random models of odd sizes, with prefixes of every length up to the limit.
+#
+# **Same answer.** The logits must be those of running the whole prompt from scratch.
+
+# %% check="reuse-equals-recompute"
+autograder.check("reuse-equals-recompute")
+
+# %% [markdown]
+# **Right positions.** With the right `prefix_len` the answer is right; with a wrong one it is not, or is refused.
+
+# %% check="position-continues"
+autograder.check("position-continues")
+
+# %% [markdown]
+# **A pristine cache.** The arrays are compared byte by byte after many requests. One of them has an id outside the
+# vocabulary in the middle of its suffix, and must leave nothing behind when it fails there.
+
+# %% check="saved-stays-pristine"
+autograder.check("saved-stays-pristine")
+
+# %% [markdown]
+# **Several at once.** Two saved prefixes are used in turn, and two clones of one saved cache grow in turn.
+
+# %% check="requests-in-turn"
+autograder.check("requests-in-turn")
+
+# %% [markdown]
+# **Real reuse.** The check changes the saved keys or values of one layer, and the answer must change as the model's
+# does. It also puts other numbers into those rows of `wpe` that only the prefix needs: reuse never reads them. The
+# check fills such caches itself, through `ModelCache` and `append`, so your function can rely on `layers`, `keys`,
+# `values` and `clone()`, and on nothing else that you may have attached to a cache.
+
+# %% check="cache-is-used"
+autograder.check("cache-is-used")
+
+# %% [markdown]
+# **Clear errors.** Where an error is due, `ValueError` and `IndexError` both count, whoever raises them. A `TypeError`
+# or an `UnboundLocalError` does not: it happens by accident, and says nothing to the caller.
+
+# %% check="reuse-refusals"
+autograder.check("reuse-refusals")
+
+# %% [markdown]
+# ## What you should see
+#
+# The same three requests, from scratch and from the saved prefix. The logits differ in the last bits only, because
+# the numbers are added up in another order. The next token is the same, and the saved cache is the same at the end as
+# at the beginning.
+
+
+# %% tags=["chart"]
+def from_scratch(prompt_ids, weights):
+    """The logits after the whole prompt, with nothing saved."""
+    return prefill(prompt_ids, weights, ModelCache(weights.config.n_layer))
+
+
+def content(cache):
+    """Every byte of a cache's keys and values."""
+    return b"".join(array.tobytes() for layer in cache.layers for array in (layer.keys, layer.values))
+
+
+saved = save_prefix_cache(prefix_ids, weights)
+before = content(saved)
+print(f"saved: {len(prefix_ids)} tokens, {len(saved.layers)} layers, {len(before):,} bytes")
+for name, suffix_ids in suffixes.items():
+    reused = generate_with_prefix(saved, len(prefix_ids), suffix_ids, weights)
+    full = from_scratch(prefix_ids + suffix_ids, weights)
+    print(
+        f"request {name}: next token {tokenizer.tokens([reused.argmax()])[0]!r}, "
+        f"from scratch {tokenizer.tokens([full.argmax()])[0]!r}, logits differ by {abs(reused - full).max():.0e}"
+    )
+print("the saved cache is unchanged:", content(saved) == before)
+
+# %% [markdown]
+# And the mistake: the same call with `prefix_len=0`. There is no error (unless you chose to raise one), and the logits
+# are off by a million times more. Look at the five likeliest next tokens: the list does not look broken. You would not
+# notice.
+
+
+# %% tags=["chart"]
+def likeliest(logits):
+    """The five likeliest next tokens, with their probabilities."""
+    shares = np.exp(logits - logits.max())
+    shares /= shares.sum()
+    best = np.argsort(-shares)[:5]
+    return ", ".join(f"{tokenizer.tokens([i])[0]!r} {shares[i]:.0%}" for i in best)
+
+
+saved, suffix_ids = save_prefix_cache(prefix_ids, weights), suffixes["A"]
+right = generate_with_prefix(saved, len(prefix_ids), suffix_ids, weights)
+print("right:", likeliest(right))
+try:
+    reset = generate_with_prefix(saved, 0, suffix_ids, weights)
+    print("reset:", likeliest(reset))
+    print(f"the logits differ by up to {abs(reset - right).max():.2f}")
+except (ValueError, IndexError) as error:
+    print("your function refuses it:", error)
+
+# %% [markdown]
+# ## On disk
+#
+# A saved prefix is worth more when it outlives the process. A file, though, can be stale, cut off, or made with
+# another model. In memory you know what you have. From a file you must *find out* before you use it, because a cache
+# that does not fit gives wrong logits and no error, as you have just seen.
+#
+# The file is in the **safetensors** format: a header in plain JSON, then the bytes of each array. It holds
+#
+# | part | name | what |
+# |---|---|---|
+# | arrays | `prefix_ids` | the tokens of the prefix, int64 `[n_seq]` |
+# | | `layers.0.keys`, `layers.0.values`, `layers.1.keys`, ... | float32 `[n_head, n_seq, head_dim]` each |
+# | metadata | `fingerprint`, `prefix_len`, `dtype`, `layout` | the facts below, each as text |
+#
+# The **fingerprint** says which model the cache belongs to: a hash over the model's config and the bytes of every
+# weight. `autograder.model_fingerprint(weights)` computes it. The name of a model would not do. Fine-tune it for one
+# step, and its name and its shapes are what they were, while every key and every value is another one.
+#
+# You will write four short functions. The first two say what a file must be like; the writer and the reader both use
+# them. The checks look at the last two only. So you may also choose another file format and cut the work otherwise,
+# if the same files are refused.
+#
+# ### The facts
+
+
 # %% solution="cache-facts"
 def cache_facts(prefix_ids, weights):
-    """What must agree before a cache file may be used, as text: {"fingerprint": ..., "prefix_len": ..., ...}."""
+    """What a file must say about itself, as text: a dict with fingerprint, prefix_len, dtype and layout.
+
+    dtype is always "float32" and layout always "n_head, n_seq, head_dim".
+    """
     ### BEGIN SOLUTION
     return {
         "fingerprint": autograder.model_fingerprint(weights),
@@ -67,29 +348,87 @@ def cache_facts(prefix_ids, weights):
     ### END SOLUTION
 
 
+# %% [markdown]
+# ### The arrays
+#
+# `tensors` is a dict from names to arrays, as in the table. Raise a `ValueError` that begins with the name of the
+# first array that is missing or wrong, such as `layers.3.values: ...`. For each layer's keys and values look at the
+# dtype, the whole shape (where do its three numbers come from?), and whether every number is finite. For `prefix_ids`
+# look at the dtype, that there is one axis, that there are 1 to `n_ctx` ids, and that they lie in the vocabulary.
+
+
 # %% solution="check-tensors"
 def check_tensors(tensors, weights):
-    """ValueError, naming the tensor, unless `tensors` is a whole cache of this model: ids, keys and values that fit."""
+    """Return nothing when `tensors` is a whole prefix cache of this model; else ValueError naming the array."""
     ### BEGIN SOLUTION
-    config, prefix_ids = weights.config, tensors["prefix_ids"]
-    if prefix_ids.ndim != 1 or prefix_ids.dtype != np.int64 or not 1 <= len(prefix_ids) <= config.n_ctx:
-        raise ValueError(f"prefix_ids: {prefix_ids.dtype} {list(prefix_ids.shape)} is no list of 1 to n_ctx ids")
-    if prefix_ids.min() < 0 or prefix_ids.max() >= config.n_vocab:
-        raise ValueError("prefix_ids: there are ids outside the vocabulary")
-    shape = (config.n_head, len(prefix_ids), config.n_embd // config.n_head)
+    config = weights.config
+    ids = tensors.get("prefix_ids", np.empty(0, np.int64))
+    if ids.dtype != np.int64 or ids.ndim != 1 or not 1 <= len(ids) <= config.n_ctx:
+        raise ValueError(f"prefix_ids: {ids.dtype} {list(ids.shape)} is not a list of 1 to {config.n_ctx} ids")
+    if ids.min() < 0 or ids.max() >= config.n_vocab:
+        raise ValueError(f"prefix_ids: not all ids lie in 0 to {config.n_vocab - 1}")
+    shape = (config.n_head, len(ids), config.n_embd // config.n_head)
     for name in (f"layers.{i}.{part}" for i in range(config.n_layer) for part in ("keys", "values")):
         array = tensors.get(name)
         if array is None or array.dtype != np.float32 or array.shape != shape:
             found = "missing" if array is None else f"{array.dtype} {list(array.shape)}"
-            raise ValueError(f"{name}: {found} instead of float32 {list(shape)}")
+            raise ValueError(f"{name}: {found}, where float32 {list(shape)} is needed")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name}: there are values that are not finite")
+            raise ValueError(f"{name}: not all values are finite")
     ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `tensors.get(name)` is None where there is no such array. Compare whole shapes, as tuples: `array.shape != (a, b, c)`.
+# The number of rows must be the number of *ids*, not whatever the first layer has. `np.isfinite(array).all()` is False
+# when there is a NaN or an infinity anywhere.
+#
+# </details>
+#
+# Try it before you go on. The first call must return quietly; each of the others must name what is wrong.
+
+
+# %% tags=["chart"]
+def as_tensors(cache, prefix_ids):
+    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
+    for i, layer in enumerate(cache.layers):
+        tensors |= {f"layers.{i}.keys": np.array(layer.keys), f"layers.{i}.values": np.array(layer.values)}
+    return tensors
+
+
+good = as_tensors(save_prefix_cache(prefix_ids, weights), prefix_ids)
+check_tensors(good, weights)
+spoiled = good["layers.3.values"].copy()
+spoiled[0, 2, 1] = np.nan
+for wrong in (
+    {"prefix_ids": good["prefix_ids"][:-1]},
+    {"prefix_ids": good["prefix_ids"] + 1024},
+    {"layers.0.keys": good["layers.0.keys"].swapaxes(0, 1)},
+    {"layers.2.keys": good["layers.2.keys"].astype(np.float16)},
+    {"layers.3.values": spoiled},
+):
+    try:
+        check_tensors({**good, **wrong}, weights)
+        print("accepted, although something is wrong with", *wrong)
+    except ValueError as error:
+        print(error)
+
+# %% [markdown]
+# ### Write
+#
+# `save_file(tensors, path, metadata)` writes a dict of arrays, and a dict from text to text beside them. Write to
+# exactly the `path` you are given, and add no ending to it. Check first, and write then: a cache that is wrong must not
+# get onto the disk.
+#
+# One thing to know: a layer's `keys` are often a *view*, such as the filled part of a larger buffer. A file needs
+# the plain array. `np.ascontiguousarray(layer.keys)` makes one.
 
 
 # %% solution="write-prefix-cache"
 def write_prefix_cache(path, saved, prefix_ids, weights):
-    """Write `saved` and the ids it was made of to exactly `path`; ValueError when they do not fit each other."""
+    """Write `saved`, and the ids it was made of, to the file `path`; ValueError when the two do not fit."""
     ### BEGIN SOLUTION
     tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
     for i, layer in enumerate(saved.layers):
@@ -100,9 +439,37 @@ def write_prefix_cache(path, saved, prefix_ids, weights):
     ### END SOLUTION
 
 
+# %% [markdown]
+# ### Read
+#
+# Reading goes from the outside in, and stops at the first thing that is wrong, with a `ValueError` that begins with the
+# name of the field:
+#
+# 1. Is it a whole file at all? `safe_open` raises `SafetensorError` for one that is not. Catch it, and raise a
+#    `ValueError` that begins with `file:`.
+# 2. Are the facts those that `cache_facts` gives for *these* weights and the ids in the file? One that is not there is
+#    wrong too.
+# 3. Are the arrays right?
+#
+# Only then make a `ModelCache`, fill it, and return it. So a refused file changes nothing that is in memory.
+#
+# This is how a safetensors file is opened:
+#
+#     with safe_open(path, framework="np") as file:
+#         facts = file.metadata()               # a dict of text, or None
+#         names = file.keys()                   # in no useful order
+#         array = file.get_tensor(name)
+#
+# A header that is damaged in the right place can name a dtype that NumPy does not have; `get_tensor` then raises
+# `TypeError`.
+
+
 # %% solution="read-prefix-cache"
 def read_prefix_cache(path, weights):
-    """(saved, prefix_ids) as they were written; ValueError, naming the field, when the file does not fit `weights`."""
+    """(saved, prefix_ids) as they were written, the ids as a list; ValueError, naming the field, when it does not fit.
+
+    The field is file, fingerprint, prefix_len, dtype, layout, or the name of an array.
+    """
     ### BEGIN SOLUTION
     try:
         with safe_open(path, framework="np") as file:
@@ -110,13 +477,337 @@ def read_prefix_cache(path, weights):
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, TypeError) as error:
         raise ValueError(f"file: {path} is not a whole cache file ({error})") from error
-    prefix_ids = tensors.setdefault("prefix_ids", np.empty(0, np.int64)).tolist()
-    for field, expected in cache_facts(prefix_ids, weights).items():
-        if facts.get(field) != expected:
-            raise ValueError(f"{field}: the file says {facts.get(field)}, and {expected} is needed")
+    prefix_ids = tensors.get("prefix_ids", np.empty(0, np.int64)).tolist()
+    for field, needed in cache_facts(prefix_ids, weights).items():
+        if facts.get(field) != needed:
+            raise ValueError(f"{field}: the file says {facts.get(field)}, and {needed} is needed")
     check_tensors(tensors, weights)
     saved = ModelCache(weights.config.n_layer)
     for i, layer in enumerate(saved.layers):
         layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])
     return saved, prefix_ids
     ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Get the metadata and all arrays inside the `with`, and put a `try` around it. `file.metadata() or {}` makes an empty
+# dict of None. For the facts, loop over `cache_facts(prefix_ids, weights).items()` and compare each with
+# `facts.get(field)`. To fill the layers, build each name from the layer's *number*, as the writer did: sorted as text,
+# `layers.10` comes before `layers.2`.
+#
+# </details>
+#
+# **There and back.** The cache and the ids come back bit for bit, from whatever name the file has.
+
+# %% check="cache-file-round-trip"
+autograder.check("cache-file-round-trip")
+
+# %% [markdown]
+# **Refusals.** The check writes caches of other models with your own writer: one with other weights, some with a
+# single number changed, one with the same weights and another number of heads. It writes ids that do not fit the
+# rows, and numbers that are not finite (here your writer may refuse as well). It cuts a file off, empties it, and
+# puts noise in its place.
+
+# %% check="cache-file-refusals"
+autograder.check("cache-file-refusals")
+
+# %% [markdown]
+# What you should see: the file's size, the same logits from the cache that was read, and two refusals that name the
+# field.
+
+# %% tags=["chart"]
+saved = save_prefix_cache(prefix_ids, weights)
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "citizen.safetensors"
+    write_prefix_cache(path, saved, prefix_ids, weights)
+    print(f"{path.stat().st_size:,} bytes for {len(prefix_ids)} tokens")
+    loaded, loaded_ids = read_prefix_cache(path, weights)
+    now, again = (generate_with_prefix(cache, len(loaded_ids), suffixes["A"], weights) for cache in (saved, loaded))
+    print("the same logits from the file:", np.array_equal(now, again))
+    other_model = autograder.random_model(weights.config, seed=1)
+    data = path.read_bytes()
+    for what, model, content_now in (("another model", other_model, data), ("a file cut off", weights, data[:-100])):
+        path.write_bytes(content_now)
+        try:
+            read_prefix_cache(path, model)
+        except ValueError as error:
+            print(f"{what} -> {str(error).replace(folder, '...')}")
+
+# %% [markdown]
+# ## What is it worth? Seconds
+#
+# Now measure your own functions. A speed-up proves nothing by itself: the first call of anything is slow, and whatever
+# comes second then looks fast. So each function is called once before it is timed, all are timed in turn, and the chart
+# shows medians. And there is a **control**: a prefix of the same length that nobody has seen before. It takes the same
+# way through your functions, but it must be saved first. If it were as fast as the saved one, the speed-up would not
+# come from reuse.
+#
+# The dotted line is the ideal: with a prefix of P and a suffix of S tokens, S of P + S tokens are run, so the time
+# would shrink to S / (P + S).
+
+# %% tags=["chart"]
+rng = np.random.default_rng(0)
+n_vocab, n_suffix = weights.config.n_vocab, 8
+
+
+def random_ids(n):
+    return rng.integers(0, n_vocab, n).tolist()
+
+
+def request_times(n):
+    """The time of one request whose prefix has n tokens: with nothing saved, as the control, and with reuse."""
+    known_ids, suffix_ids = random_ids(n), random_ids(n_suffix)
+    known = save_prefix_cache(known_ids, weights)
+    return autograder.timing.compare(
+        {
+            "nothing saved": lambda: from_scratch(known_ids + suffix_ids, weights),
+            "control: a prefix never seen": lambda new_ids: generate_with_prefix(
+                save_prefix_cache(new_ids, weights), n, suffix_ids, weights
+            ),
+            "saved prefix": lambda: generate_with_prefix(known, n, suffix_ids, weights),
+        },
+        setup={"control: a prefix never seen": lambda: random_ids(n)},
+        repeats=5,
+    )
+
+
+lengths = [25, 100, 200, 300, 400, 500]
+times = {n: request_times(n) for n in lengths}
+ideal = [times[n]["nothing saved"].median * n_suffix / (n + n_suffix) for n in lengths]
+autograder.charts.line_chart(
+    {label: (lengths, [times[n][label] for n in lengths]) for label in times[lengths[0]]},
+    reference={"ideal": (lengths, ideal)},
+    x_label="prefix length",
+    x_unit="tokens",
+    y_label="time of a request",
+    title=f"One request with a suffix of {n_suffix} tokens",
+    model=weights,
+).show()
+for n in lengths:
+    faster = times[n].ratio("nothing saved", "saved prefix")
+    print(f"prefix of {n:3d} tokens: {faster:5.1f} times faster; ideal: {(n + n_suffix) / n_suffix:5.1f}")
+
+# %% [markdown]
+# **What you should see.** Without a saved prefix the time grows with the prefix, a little faster than in proportion.
+# The control lies on the same line: what makes the difference is that the prefix was *saved*, not that the code was
+# warm. With the saved prefix the line is nearly flat.
+#
+# It does not reach the ideal. A request has costs that do not depend on tokens: the clone is copied, and for 8 tokens
+# each of the many small NumPy calls costs nearly as much as for one. The last section does something about the clone.
+#
+# ## What is it worth? Many requests
+#
+# Saving is paid once and pays back with every request. Here 1, 2, 4, ... requests with one prefix of 200 tokens are
+# served in both ways, each with a suffix of its own, the save included. The **break-even** is the number of requests
+# from which saving costs less in all.
+
+# %% tags=["chart"]
+n_prefix = 200
+shared_ids = random_ids(n_prefix)
+own_ids = [random_ids(n_suffix) for _ in range(8)]
+counts = [0, 1, 2, 4, 6, 8]
+
+
+def serve_from_scratch(n):
+    for suffix_ids in own_ids[:n]:
+        from_scratch(shared_ids + suffix_ids, weights)
+
+
+def serve_with_saved_prefix(n):
+    saved = save_prefix_cache(shared_ids, weights)
+    for suffix_ids in own_ids[:n]:
+        generate_with_prefix(saved, n_prefix, suffix_ids, weights)
+
+
+def crossing(xs, rising, flat):
+    """Where two straight lines meet, each through its first and last point."""
+    slope = (rising[-1] - rising[0] - flat[-1] + flat[0]) / (xs[-1] - xs[0])
+    return xs[0] + (flat[0] - rising[0]) / slope
+
+
+jobs = {"nothing saved": serve_from_scratch, "prefix saved first": serve_with_saved_prefix}
+calls = {f"{label}, {n}": lambda job=job, n=n: job(n) for label, job in jobs.items() for n in counts}
+times = autograder.timing.compare(calls, repeats=3)
+in_all = {label: [times[f"{label}, {n}"] for n in counts] for label in jobs}
+break_even = crossing(counts, *([t.median for t in series] for series in in_all.values()))
+autograder.charts.line_chart(
+    {label: (counts, series) for label, series in in_all.items()},
+    x_label="requests with the same prefix",
+    y_label="time in all",
+    marks={f"break-even: {break_even:.2f} requests": break_even},
+    title=f"Total time: prefix of {n_prefix} tokens, suffixes of {n_suffix}",
+    model=weights,
+)
+
+# %% [markdown]
+# ## The same in tokens of work
+#
+# Seconds depend on the machine and on what else it is doing. The number of tokens that go through the model does not.
+# The next cell counts them: it puts a counter around `advance`, `prefill` and `decode_step` while your functions run.
+
+# %% tags=["chart"]
+work = 0  # tokens that went through the model
+
+
+def counted(step):
+    """The same function, which also counts the tokens it is given."""
+
+    def run(tokens, *rest, **named):
+        global work
+        work += np.size(tokens)
+        return step(tokens, *rest, **named)
+
+    return run
+
+
+def tokens_of_work(job, n):
+    global work, advance, prefill, decode_step
+    work = 0
+    advance, prefill, decode_step = map(counted, (given.advance, given.prefill, given.decode_step))
+    try:
+        job(n)
+    finally:
+        advance, prefill, decode_step = given.advance, given.prefill, given.decode_step
+    return work
+
+
+work_in_all = {label: [tokens_of_work(job, n) for n in counts] for label, job in jobs.items()}
+break_even = crossing(counts, *work_in_all.values())
+autograder.charts.line_chart(
+    {label: (counts, series) for label, series in work_in_all.items()},
+    x_label="requests with the same prefix",
+    y_label="work in all",
+    y_unit="tokens",
+    marks={f"break-even: {break_even:.2f} requests": break_even},
+    title=f"Tokens run: prefix of {n_prefix} tokens, suffixes of {n_suffix}",
+    model=weights,
+)
+
+# %% [markdown]
+# **What you should see.** In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal
+# for one request, and the saved prefix wins from the second. In seconds the break-even lies a little later, by the
+# cost of the clones. So saving hardly ever loses time. What it costs is memory: `2 * n_layer * n_embd` numbers for
+# every token kept, for as long as it is kept.
+#
+# ## Two questions
+#
+# Answer in a few sentences each. They are marked by hand.
+
+# %% [markdown] written="why-positions" points=2
+# **Question 1.** You have the saved cache of the 22 tokens above. A new prompt has 10 other tokens first, and then
+# exactly these 22. Somebody proposes to use the saved rows for them all the same, and to run only what comes before and
+# after. Name two reasons why the saved keys and values are not those that the new prompt needs. Which of the two would
+# be left if the 10 tokens came with no position of their own, so that the 22 still stood at positions 0 to 21?
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point: position. The rows were computed with rows 0 to 21 of `wpe`, and in the new prompt the tokens
+# stand at 10 to 31; `wpe` is added before the first block, so keys and values of every layer change. 1 point:
+# context. From the second layer on, a token's key and value depend on the tokens before it, through attention; in the
+# new prompt there are ten more. This second reason would be left (the keys and values of the first layer alone would
+# then be right). Half a point off when the last part of the question is missing.
+# ### END SOLUTION
+
+# %% [markdown] written="when-to-save" points=2
+# **Question 2.** Use the numbers of your charts. (a) For a prefix of 200 and suffixes of 8 tokens, from how many
+# requests on does saving pay in tokens, and from how many in seconds on your machine? What makes the difference? (b)
+# Give a situation in which saving prefixes is a bad idea although every request is served faster.
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point for (a): break-even at 1 request in tokens (it pays from the second), a little above 1 in
+# seconds, with the own chart's number; the difference is what does not count as tokens: cloning the cache, and the
+# overhead of many small calls for few tokens. 1 point for (b): any sound case in which the memory is the limit or the
+# rows are not used again, such as prefixes that are hardly ever repeated (a date at their beginning), very many
+# different prefixes, or a cache that drives out something more useful.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Going further: share the prefix instead of copying it
+#
+# This section is worth no points. The clone copies the whole prefix for every request, only so that the suffix has a
+# place to be appended to. A request could instead *read* the saved arrays, which never change, and keep a short
+# **tail** of its own for the suffix. No row of the prefix is copied then, and a hundred requests at the same time
+# need the memory of one prefix and a hundred tails.
+#
+# Attention has to look in two places. The scores of both are put side by side, one softmax runs over them all, and
+# the shares are taken apart again:
+
+
+# %% tags=["chart"]
+class SharedLayer:
+    """One layer of a saved prefix, which is only read, and the tail that belongs to one request."""
+
+    def __init__(self, saved_layer):
+        self.prefix, self.tail = saved_layer, LayerCache()
+
+    def append(self, k, v):
+        self.tail.append(k, v)
+
+
+class SharedCache:
+    def __init__(self, saved):
+        self.layers = [SharedLayer(layer) for layer in saved.layers]
+
+
+def attend_shared(q, layer):
+    """`attend` over prefix and tail; q and the result are [n_head, n_query, head_dim]."""
+    prefix_keys, prefix_values = layer.prefix.keys, layer.prefix.values
+    tail_keys, tail_values = layer.tail.keys, layer.tail.values
+    n_query, n_tail, n_prefix = q.shape[1], tail_keys.shape[1], prefix_keys.shape[1]
+    visible = np.tri(n_query, n_tail, n_tail - n_query, dtype=bool)  # every query sees the whole prefix
+    to_tail = np.where(visible, q @ tail_keys.transpose(0, 2, 1), -np.inf)
+    scores = np.concatenate([q @ prefix_keys.transpose(0, 2, 1), to_tail], axis=-1) / np.float32(np.sqrt(q.shape[2]))
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares[..., :n_prefix] @ prefix_values + shares[..., n_prefix:] @ tail_values
+
+
+def generate_sharing(saved, prefix_len, suffix_ids, weights):
+    plain_attend, given.attend = given.attend, attend_shared  # `advance` calls this one
+    try:
+        return advance(suffix_ids, prefix_len, weights, SharedCache(saved))
+    finally:
+        given.attend = plain_attend
+
+
+long_ids, suffix_ids = random_ids(400), random_ids(n_suffix)
+long_prefix = save_prefix_cache(long_ids, weights)
+difference = generate_sharing(long_prefix, 400, suffix_ids, weights) - from_scratch(long_ids + suffix_ids, weights)
+print(f"logits differ by {abs(difference).max():.0e} from those from scratch")
+
+
+def token_by_token(saved, prefix_len, suffix_ids, weights):
+    cache = saved.clone()
+    for i, token_id in enumerate(suffix_ids):
+        logits = decode_step(token_id, prefix_len + i, weights, cache)
+    return logits
+
+
+times = autograder.timing.compare(
+    {
+        "clone, token by token": lambda: token_by_token(long_prefix, 400, suffix_ids, weights),
+        "clone, in one go": lambda: advance(suffix_ids, 400, weights, long_prefix.clone()),
+        "shared prefix, in one go": lambda: generate_sharing(long_prefix, 400, suffix_ids, weights),
+        "the clone alone": long_prefix.clone,
+    },
+    repeats=9,
+)
+autograder.charts.bar_chart(
+    dict(times),
+    label="time of a request",
+    title="Where a reuse spends its time",
+    note=f"A prefix of 400 tokens and a suffix of {n_suffix}.",
+    model=weights,
+)
+
+# %% [markdown]
+# Serving engines go one step further. They cut every cache into **blocks** of, say, 16 tokens, and a request holds a
+# list of block numbers. Blocks of a shared prefix are in many lists and are never written to; a request fills new
+# blocks of its own. That is the same rule as yours, a pristine prefix and a private tail.
+#
+# ## What comes next
+#
+# You have trusted the caller to pass a prefix that really begins the prompt. In stage 5 you write that part: which
+# saved entry fits a prompt, why one fits less than expected, and the ways in which reuse fails although every function
+# here is right.
