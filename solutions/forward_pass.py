@@ -307,6 +307,7 @@ def split_heads(x, n_head):
     ### END SOLUTION
 
 
+# %% solution="merge-heads"
 def merge_heads(heads):
     """[n_head, n_seq, head_dim] back to [n_seq, n_embd]: undoes split_heads."""
     ### BEGIN SOLUTION

@@ -46,6 +46,7 @@ class Mistakes:
 
 
 RIGHT = Mistakes()
+REMEMBERED_TOKENS = 2048  # of all passes a Reference keeps; about 60 MB for the trained model
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Reference:
         run = Run(softmax(logits) if mistakes.head == "probabilities" else logits, kv)
         if key is not None:
             self._runs[key] = run
-            while len(self._runs) > 64:
+            while sum(len(token_ids) for token_ids, *_ in self._runs) > REMEMBERED_TOKENS and len(self._runs) > 1:
                 self._runs.popitem(last=False)
         return run
 
@@ -207,7 +208,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mistakes: Mistakes = 
     query = np.arange(n_query)[:, None] + (0 if mistakes.mask == "no-offset" else n_seq - n_query)
     hidden = np.arange(n_seq)[None, :] > query
     if mistakes.mask == "strict":  # a token does not see itself; the first one has nothing else
-        hidden = (np.arange(n_seq)[None, :] >= query) & (query > 0)
+        hidden = (np.arange(n_seq)[None, :] >= query) & (np.arange(n_seq) > 0)
     if mistakes.mask == "reversed":  # a token sees itself and the later ones
         hidden = np.arange(n_seq)[None, :] < query
     if mistakes.mask not in ("none", "after-softmax"):

@@ -13,6 +13,7 @@ from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import Mistakes, gelu, layer_norm
 from autograder.judge.student import Student, StudentError
+from autograder.model import GPT2Config
 
 STAGE = "forward-pass"
 
@@ -411,13 +412,15 @@ def attention_heads(student: Student, cases: Cases) -> None:
             x = _rows(cases, model, n_seq)
             expected = model.reference.attention_layer(x, layer)
             with sweep.at(n_seq):
+                actual = _attend(student, x, model, layer)
                 sweep.close(
-                    _attend(student, x, model, layer),
+                    actual,
                     expected,
                     name="causal_self_attention",
                     where=f"for {_count(n_seq, 'row')}, block {layer} of {_about(model)}",
                     axes=("row", "feature"),
                     suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
+                    bug=_blind_first_row(actual),
                 )
         _finish(sweep, lambda: _right_on_trained(student, cases, "attention"))
 
@@ -452,12 +455,7 @@ def attention_causal(student: Student, cases: Cases) -> None:
 @check(stage=STAGE, id="attention-large-scores", points=1, title="Large attention scores do not overflow")
 def attention_large_scores(student: Student, cases: Cases) -> None:
     """The softmax in causal_self_attention stays exact when scores are in the hundreds and more, of either sign."""
-    plain, layer, n_seq = cases.odd[2], 0, 11
-    n_embd = plain.config.n_embd
-    spread = np.ones(3 * n_embd, np.float32)
-    spread[: 2 * n_embd] = 12  # queries and keys, so scores are 144 times as large
-    weight = plain.weights.blocks[layer].attn.c_attn.weight * spread
-    model = plain.patched(f"h.{layer}.attn.c_attn.weight", weight)
+    model, layer, n_seq = _with_large_scores(cases.odd[2]), 0, 11
     x = _rows(cases, model, n_seq)
     actual, expected = _attend(student, x, model, layer), model.reference.attention_layer(x, layer)
     bad = ~np.isfinite(actual.astype(np.float64))
@@ -469,31 +467,64 @@ def attention_large_scores(student: Student, cases: Cases) -> None:
         where=f"for {n_seq} rows, block {layer} of {_about(model)} with weights that make large scores",
         axes=("row", "feature"),
         suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
-        bug=_overflow(bad.any(axis=-1), x, model, layer) if overflown else None,
+        bug=_blind_first_row(actual) or _overflow(student, cases) if overflown else None,
     )
 
 
-def _overflow(bad_rows: np.ndarray, x: np.ndarray, model: JudgeModel, layer: int) -> Bug | None:
-    """The way of computing a softmax that gives values that are not finite in just these rows."""
-    n_seq, config, c_attn = len(x), model.config, model.weights.blocks[layer].attn.c_attn
-    qkv = x.astype(np.float64) @ c_attn.weight + c_attn.bias
-    q, k = (a.reshape(n_seq, config.n_head, -1).swapaxes(0, 1) for a in np.split(qkv, 3, axis=-1)[:2])
-    scores = q @ k.swapaxes(1, 2) / np.sqrt(config.head_dim)
-    visible = np.tri(n_seq, dtype=bool)
-    row_max = np.where(visible, scores, -np.inf).max(axis=-1)  # [n_head, n_seq]
-    of_head, of_all = row_max.max(axis=-1, keepdims=True), row_max.max()
-    hidden_too = scores.max(axis=-1)
-    for largest, smallest in ((88.7, -103.9), (709.7, -745.1)):  # where exp overflows and vanishes: float32, float64
-        for bug, shift in (
-            (SOFTMAX_OVERFLOW, 0.0),
-            (SOFTMAX_HIDDEN_MAXIMUM, hidden_too),
-            (SOFTMAX_ONE_MAXIMUM, of_head),
-            (SOFTMAX_ONE_MAXIMUM, of_all),
-        ):
-            rest = row_max - shift
-            if np.array_equal(((rest > largest) | (rest < smallest)).any(axis=0), bad_rows):
-                return bug
+def _with_large_scores(model: JudgeModel) -> JudgeModel:
+    """The model with the queries and keys of block 0 made 12 times as large, and so their scores 144 times."""
+    c_attn = model.weights.blocks[0].attn.c_attn
+    spread = np.repeat([12.0, 12.0, 1.0], model.config.n_embd)
+    return model.patched("h.0.attn.c_attn.weight", c_attn.weight * spread).patched(
+        "h.0.attn.c_attn.bias", c_attn.bias * spread
+    )
+
+
+def _overflow(student: Student, cases: Cases) -> Bug | None:
+    """The way of computing a softmax that gives values that are not finite in the rows where the student's does.
+
+    Seen on a model with a single head, because each row of the result mixes all heads.
+    """
+    model = _with_large_scores(cases.random_model(GPT2Config(n_layer=1, n_head=1, n_embd=12, n_ctx=16, n_vocab=29)))
+    for n_seq in (1, 8):  # a single row has no other to take its maximum from
+        for attempt in range(100):
+            x = _rows(cases, model, n_seq, attempt)
+            exponents = _largest_exponents(x, model)
+            if all(_is_clear(e) for e in exponents.values()):
+                break
+        bad_rows = ~np.isfinite(_attend(student, x, model, 0).astype(np.float64)).all(axis=-1)
+        for bug, largest in exponents.items():
+            for limit in (100, 740):  # where exp overflows or vanishes, roughly: in float32, in float64
+                if bad_rows.any() and np.array_equal(np.abs(largest) > limit, bad_rows):
+                    return bug
     return None
+
+
+def _largest_exponents(x: np.ndarray, model: JudgeModel) -> dict[Bug, np.ndarray]:
+    """The largest visible exponent of each row, when that is taken off which the bug takes off."""
+    n_seq, c_attn = len(x), model.weights.blocks[0].attn.c_attn
+    q, k, _ = np.split(x.astype(np.float64) @ c_attn.weight + c_attn.bias, 3, axis=-1)
+    scores = q @ k.T / np.sqrt(model.config.head_dim)
+    largest = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf).max(axis=-1)
+    if n_seq == 1:
+        return {SOFTMAX_OVERFLOW: largest}
+    return {
+        SOFTMAX_OVERFLOW: largest,
+        SOFTMAX_HIDDEN_MAXIMUM: largest - scores.max(axis=-1),
+        SOFTMAX_ONE_MAXIMUM: largest - largest.max(),
+    }
+
+
+def _is_clear(exponents: np.ndarray) -> bool:
+    """Whether some exponent is far beyond what exp can take in float32, and none is near the limit."""
+    size = np.abs(exponents)
+    return bool((size > 120).any() and not ((size > 80) & (size < 120)).any())
+
+
+def _blind_first_row(actual: np.ndarray) -> Bug | None:
+    """A first row of NaN alone comes from a softmax over nothing: the first token did not even see itself."""
+    bad = ~np.isfinite(actual.astype(np.float64))
+    return MASK_STRICT if actual.ndim == 2 and bad[0].all() and not bad[1:].any() else None
 
 
 @check(stage=STAGE, id="block-pre-norm", points=2, title="transformer_block is a pre-norm block")
@@ -522,7 +553,10 @@ def forward_recompute(student: Student, cases: Cases) -> None:
     """forward gives the logits of a from-scratch GPT-2 in float64, for every position and every length up to n_ctx."""
     for model in cases.odd:
         _compare_lengths(student, cases, model, range(1, model.config.n_ctx + 1))
-    _compare_lengths(student, cases, cases.trained, (1, 16))
+    # 12 blocks of a shape on which the exact gelu or another eps, which have checks of their own, stay well inside the
+    # tolerance. On the trained model they graze it; its 12 blocks are seen in its greedy ids, which are clear.
+    deep = cases.random_model(GPT2Config(n_layer=12, n_head=3, n_embd=15, n_ctx=17, n_vocab=41))
+    _compare_lengths(student, cases, deep, (1, 9, 17))
 
 
 def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths) -> None:
@@ -559,11 +593,10 @@ def forward_limits(student: Student, cases: Cases) -> None:
     for model in cases.odd[:2]:
         n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
         ids = cases.ids(model, n_ctx + 1)
-        short = student.array("forward", ids[:3], model)
         try:
             full = student.array("forward", ids[:n_ctx], model)
         except StudentError as error:
-            bug = LIMIT_TOO_LOW if error.loud and matches(short, model.reference.logits(ids[:3])) else None
+            bug = LIMIT_TOO_LOW if error.loud and _right_at(student, model, ids[:3]) else None
             raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
         _expect_shape(full, (n_ctx, n_vocab), "forward")
         again = student.array("forward", ids[:n_ctx], model)
@@ -584,8 +617,9 @@ def generate_greedy(student: Student, cases: Cases) -> None:
     for model in cases.odd:
         n_ctx = model.config.n_ctx
         _compare_ids(student, cases, model, n_prompt=4, n_new=5)
+        _compare_ids(student, cases, model, n_prompt=8, n_new=4)
         _compare_ids(student, cases, model, n_prompt=n_ctx - 2, n_new=3, exact_limit=True)
-    _compare_ids(student, cases, cases.trained, n_prompt=7, n_new=3)
+    _compare_ids(student, cases, cases.trained, n_prompt=7, n_new=4)
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
     prompt = cases.ids(model, n_ctx)
@@ -598,6 +632,11 @@ def generate_greedy(student: Student, cases: Cases) -> None:
         what=f"{n_ctx - 2} prompt tokens and 4 new ones with n_ctx = {n_ctx}, one too many",
         bug=WINDOW_SLID if _refuses(student, model, n_ctx + 1) else LIMIT_IGNORED,
     )
+
+
+def _right_at(student: Student, model: JudgeModel, ids: list[int]) -> bool:
+    """Whether the student's forward gives the right logits of these tokens."""
+    return matches(student.array("forward", ids, model), model.reference.logits(ids))
 
 
 def _refuses(student: Student, model: JudgeModel, n_seq: int) -> bool:
@@ -619,20 +658,25 @@ def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False):
     except StudentError as error:
         if not (exact_limit and error.loud):
             raise
-        bug = LIMIT_TOO_LOW if _refuses(student, model, model.config.n_ctx) else GENERATE_LIMIT_TOO_LOW
+        bug = GENERATE_LIMIT_TOO_LOW
+        if _refuses(student, model, model.config.n_ctx):
+            bug = LIMIT_TOO_LOW if _right_at(student, model, prompt[:3]) else None
         raise Failure(None, f"For {where}, {error.sentence}", bug) from None
 
 
 def _clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> tuple[list[int], list[int]]:
-    """A prompt and its greedy ids, each ahead of the second best by more than any honest rounding."""
-    found = []
+    """A prompt and its greedy ids, each ahead of the second best by more than any honest rounding.
+
+    On 12 blocks, another order of the blocks gives other ids.
+    """
+    greedy = model.reference.greedy
     for attempt in range(40):
         prompt = cases.ids(model, n_prompt, n_new, attempt)
-        ids, gaps = model.reference.greedy(prompt, n_new)
-        found.append((min(gaps), prompt, ids))
-        if min(gaps) > 0.1:
+        ids, gaps = greedy(prompt, n_new)
+        if min(gaps) > 0.15 and not (
+            _is_trained(model) and ids == greedy(prompt, n_new, mistakes=Mistakes(layers_as_text=True))[0]
+        ):
             break
-    _, prompt, ids = max(found)
     return prompt, ids
 
 
@@ -658,7 +702,7 @@ def _expect_ids(student, model, prompt, expected, where):
     if student.ids(name, prompt, n_new, model) != actual:
         raise Failure(None, detail, SAMPLED)
     seen = prompt + expected[:wrong]
-    if not matches(student.array("forward", seen, model), model.reference.logits(seen)):
+    if not _right_at(student, model, seen):
         raise Failure(None, f"{detail} The logits of forward are wrong there too, so look at its checks first.")
     raise Failure(None, detail, _recognize_ids(model, prompt, actual, expected))
 
@@ -691,7 +735,7 @@ def _suspects(mistakes: tuple[Suspect, ...], function: Callable, *args) -> Itera
 
 def _row_counts(model: JudgeModel) -> list[int]:
     """Numbers of rows that equal a figure of the model, where a wrong reshape goes unnoticed, and some that do not."""
-    if model.config.n_layer == 12:
+    if _is_trained(model):
         return [17]
     return sorted({1, 2, model.config.n_head, model.config.head_dim, model.config.head_dim + 2})
 
@@ -707,7 +751,7 @@ def _expect_shape(actual: np.ndarray, shape: tuple[int, ...], name: str) -> np.n
         raise Failure(None, f"{name} has shape {list(actual.shape)} where {list(shape)} is expected.")
     actual = actual.astype(np.float64)
     if not np.isfinite(actual).all():
-        raise Failure(None, f"{name} has values that are not finite.")
+        raise Failure(None, f"{name} has values that are not finite.", _blind_first_row(actual))
     return actual
 
 
@@ -738,9 +782,13 @@ def _right_on_trained(student: Student, cases: Cases, what: str) -> bool:
     return matches(actual, expected)
 
 
+def _is_trained(model: JudgeModel) -> bool:
+    return "name" in model.spec
+
+
 def _about(model: JudgeModel) -> str:
     config = model.config
-    if "name" in model.spec:
+    if _is_trained(model):
         return "the trained model"
     return f"a random model with {config.n_layer} blocks, {config.n_head} heads and n_embd {config.n_embd}"
 
