@@ -5,12 +5,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.installed-peers
+BROWSER := $(VENV)/.installed-browser
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
 TORCH :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures build lint test-peers clean
+.PHONY: help demo test lab bench bench-figures build lint test-peers test-browser clean
 
 help:
 	@echo '  make demo        mark a sample class with nbgrader and show the marks'
@@ -21,13 +22,14 @@ help:
 	@echo '  make bench-figures  measure, and redraw the pictures of README.md'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
+	@echo '  make test-browser  look at the pages in headless Chromium, which has to be installed'
 	@echo '  make clean       remove the sample class and caches; keeps lab/ and the gradebook'
 
 demo: $(INSTALLED)
 	@$(PY) -m autograder demo
 
 test: $(INSTALLED)
-	@$(PY) -m pytest -n auto --dist loadfile
+	@$(PY) -m pytest -n auto --dist loadfile --ignore=autograder/tests/browser --ignore=autograder/tests/peers
 
 lab: $(INSTALLED)
 	@if [ -d lab ]; then echo 'lab/ is kept as it is, with the work in it. Move it away for a fresh copy.'; \
@@ -48,7 +50,10 @@ lint: $(INSTALLED)
 	@$(PY) -m ruff format --check .
 
 test-peers: $(PEERS)
-	@$(PY) -m pytest -m peers
+	@$(PY) -m pytest autograder/tests/peers
+
+test-browser: $(BROWSER)
+	@$(PY) -m pytest autograder/tests/browser
 
 clean:
 	rm -rf demo-class dist build .pytest_cache .ruff_cache
@@ -80,4 +85,8 @@ $(INSTALLED): pyproject.toml
 $(PEERS): pyproject.toml $(INSTALLED)
 	@echo 'Installing PyTorch and transformers; make TORCH=torch==VERSION chooses the build'
 	@$(PY) -m pip install --quiet $(TORCH) -e '.[test,peers]'
+	@touch $@
+
+$(BROWSER): pyproject.toml $(INSTALLED)
+	@$(PY) -m pip install --quiet -e '.[test,browser]'
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import tempfile
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ def marked_class() -> str:
         table = marks_table(
             stage, read_records(course / "autograded", stage.assignment), gradebook_scores(course, stage)
         )
-    console = Console(record=True, width=92, quiet=True, force_terminal=True, color_system="truecolor")
+    console = Console(record=True, width=92, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(table)
     from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 

@@ -17,12 +17,18 @@ Scores = dict[str, dict[str, float]]  # student -> check id -> points
 
 
 def gradebook_scores(course: Path, stage: Stage) -> Scores:
-    """The points of every check as they stand in nbgrader's gradebook."""
+    """The points of every check as they stand in nbgrader's gradebook; what is marked by hand is left out."""
     from nbgrader.api import Gradebook
 
+    checks = {check.id for check in checks_of(stage.name)}
     with Gradebook(f"sqlite:///{course.resolve() / 'gradebook.db'}") as gradebook:
         return {
-            submission.student.id: {grade.name: grade.score for book in submission.notebooks for grade in book.grades}
+            submission.student.id: {
+                grade.name: grade.score
+                for notebook in submission.notebooks
+                for grade in notebook.grades
+                if grade.name in checks
+            }
             for submission in gradebook.assignment_submissions(stage.assignment)
         }
 
@@ -42,7 +48,7 @@ def marks_table(
     for number in range(1, len(checks) + 1):
         table.add_column(str(number), justify="right", no_wrap=True, min_width=1)
     table.add_column(f"of {most:g}", justify="right", no_wrap=True)
-    table.add_column("named bug", min_width=24)
+    table.add_column("named bug")
     for record in sorted(records, key=lambda r: (-sum(scores.get(r.student, {}).values()), r.student)):
         given = scores.get(record.student, {})
         marks = [_mark(given.get(check.id), check.points) for check in checks]

@@ -1,0 +1,120 @@
+"""`make demo`: real nbgrader on real notebooks, and what its table says about each."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from autograder.cli.build import ROOT
+from autograder.cli.marks_table import gradebook_scores
+from autograder.cli.sample_class import UNSOLVED, a_class_of, stages_with_submissions
+from autograder.grading.records import read_records
+from autograder.judge.framework import checks_of
+from autograder.stages import GRADED_STAGES, find_stage
+from autograder.tests.cli.test_commands import COMMAND
+from autograder.tests.submissions import Right, Wrong, submissions_of
+
+STAGE = find_stage("save-and-reuse")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The folder that `autograder demo` leaves, and what it prints."""
+    folder = tmp_path_factory.mktemp("demo") / "class"
+    result = subprocess.run(
+        [*COMMAND, "demo", "--stage", STAGE.name, "--folder", str(folder)],
+        env={**os.environ, "COLUMNS": "160", "PATH": "/usr/bin:/bin"},  # the environment is not activated
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder, result.stdout
+
+
+def sample_class():
+    return {s.name: s for s in a_class_of(submissions_of(STAGE.name))}
+
+
+def test_every_right_submission_has_full_marks_and_every_wrong_one_loses_its_checks(demo):
+    folder, _ = demo
+    scores = gradebook_scores(folder, STAGE)
+    points = {check.id: check.points for check in checks_of(STAGE.name)}
+    assert set(scores) == {*sample_class(), UNSOLVED}
+    for name, submission in sample_class().items():
+        lost = set(submission.loses) if isinstance(submission, Wrong) else set()
+        assert scores[name] == {check: 0 if check in lost else most for check, most in points.items()}, name
+
+
+def test_the_class_is_of_some_size_and_of_both_kinds():
+    for stage in stages_with_submissions():
+        chosen = a_class_of(submissions_of(stage.name))
+        assert sum(isinstance(s, Right) for s in chosen) == 5
+        assert sum(isinstance(s, Wrong) for s in chosen) == 12
+
+
+def test_every_graded_stage_has_a_sample_class():
+    assert stages_with_submissions() == GRADED_STAGES
+
+
+def test_the_table_has_a_row_for_each_submission_with_its_points_and_its_bug(demo):
+    folder, shown = demo
+    scores = gradebook_scores(folder, STAGE)
+    records = {record.student: record for record in read_records(folder / "autograded", STAGE.assignment)}
+    for name in scores:
+        (row,) = [line.split() for line in shown.splitlines() if line.split()[:1] == [name]]
+        marks = [f"{scores[name][check.id]:g}" for check in checks_of(STAGE.name)]
+        assert row[1 : len(marks) + 2] == [*marks, f"{sum(scores[name].values()):g}"]
+        for check in records[name].checks:
+            if check["bug"]:
+                assert " ".join(row[len(marks) + 2 :]).find(check["bug"]["label"]) >= 0
+
+
+def test_every_feedback_page_tells_what_failed(demo):
+    folder, shown = demo
+    assert f"{folder}/feedback/STUDENT/04-save-and-reuse/save_and_reuse.html" in shown
+    titles = {check.id: check.title for check in checks_of(STAGE.name)}
+    for name, submission in sample_class().items():
+        page = (folder / "feedback" / name / STAGE.assignment / f"{STAGE.module}.html").read_text(encoding="utf-8")
+        for check, title in titles.items():
+            lost = isinstance(submission, Wrong) and check in submission.loses
+            assert (f"Not passed: {title}" in page) == lost
+
+
+def test_what_was_handed_in_is_the_released_notebook_with_other_solution_cells(demo):
+    folder, _ = demo
+    released = json.loads((folder / "release" / STAGE.assignment / f"{STAGE.module}.ipynb").read_text(encoding="utf-8"))
+    path = folder / "submitted" / "positions-reset" / STAGE.assignment / f"{STAGE.module}.ipynb"
+    submitted = json.loads(path.read_text(encoding="utf-8"))
+    different = [
+        cell["metadata"]["nbgrader"]
+        for cell, original in zip(submitted["cells"], released["cells"], strict=True)
+        if "".join(cell["source"]) != "".join(original["source"])
+    ]
+    assert different
+    assert all(nbgrader["solution"] and not nbgrader["grade"] for nbgrader in different)
+
+
+def test_the_marks_can_be_exported_by_nbgrader(demo):
+    folder, _ = demo
+    command = [sys.executable, "-m", "nbgrader", "export", "--to", "marks.csv"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    assert "positions-reset" in (folder / "marks.csv").read_text(encoding="utf-8")
+
+
+def test_a_second_demo_replaces_the_first_and_nothing_else(demo, tmp_path):
+    folder, _ = demo
+    assert (folder / ".sample-class").exists()
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "work.txt").write_text("mine")
+    result = subprocess.run([*COMMAND, "demo", "--folder", str(other)], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert (other / "work.txt").read_text() == "mine"
+
+
+def test_make_demo_calls_it_and_git_ignores_its_folder():
+    assert "$(PY) -m autograder demo" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "demo-class/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
