@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nbgrader.api import MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 
@@ -44,7 +45,8 @@ class Batch:
         self._course_hook = converter.pre_convert_hook
         self._convert = converter.convert_notebooks
         self._started = time.monotonic()
-        self._common: dict[str, Any] | None = None
+        self._common: dict[str, Any] = {}  # what all jobs of the run share
+        self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
         converter.pre_convert_hook = self._before_submission
         converter.convert_notebooks = self._run  # nothing else of nbgrader's is called once after a whole batch
 
@@ -52,6 +54,11 @@ class Batch:
 
     def _run(self) -> None:
         log, reasons = self.converter.log, _ReasonsNotTracebacks()
+        try:
+            self._common = self._read_course()
+        except (NotGraded, SeedError) as error:
+            log.error(str(error))
+            raise NbGraderException(str(error)) from None
         log.addFilter(reasons)
         try:
             self._take_in_all_folders()
@@ -99,7 +106,10 @@ class Batch:
                 lines += [(student, "note", note.sentence) for note in self._graded[student]]
             elif student in self._refused or not self._is_there(student):
                 self._forget(student)
-                reason = self._refused.get(student) or (record.reason if record else "") or "see the messages above"
+                reason = self._refused.get(student) or (record.reason if record else "")
+                if not reason:
+                    reason = "nbgrader could not go on with it; see the messages above."
+                    self._record_failure(student, reason)
                 lines.append((student, "NOT GRADED", reason))
             elif record is not None and (why := self._stale(student, record)):
                 lines.append((student, "stale", why))
@@ -162,8 +172,9 @@ class Batch:
                 raise
         return self._marked[student]
 
-    def done(self, student: str, scores: dict[str, float], points: dict[str, float]) -> None:
+    def done(self, student: str, scores: dict[str, float]) -> None:
         """Keep what was found out, once the scores are on their way to the gradebook."""
+        points = self.points
         marked = self.marked(student)
         self._graded[student] = marked.result.notes
         total, most = sum(scores.values()), sum(points[i] for i in scores)
@@ -184,17 +195,20 @@ class Batch:
         )
 
     def _job(self, student: str) -> Job:
-        if self._common is None:
-            self._common = self._read_course()
         return Job(student=student, folder=self._submitted / student / self.assignment, **self._common)
 
     def _read_course(self) -> dict[str, Any]:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
-            raise NotGraded(f"{self.assignment} has no checks; the assignments that are graded are {known}.")
+            raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
         path = self._source / f"{self.stage.module}.ipynb"
         if not path.is_file():
             raise NotGraded(f"{path} is missing; run: autograder build")
+        coursedir = self.converter.coursedir
+        try:
+            self.points = max_points(coursedir.db_url, coursedir.course_id, self.assignment, self.stage.module)
+        except MissingEntry:
+            raise NotGraded(f"The gradebook does not know {self.assignment}; run: autograder build") from None
         given = self._source / "given.py"
         return {
             "stage": self.stage,
@@ -202,10 +216,6 @@ class Batch:
             "given": given if given.is_file() else None,
             "secret": course_secret(Path(self.converter.coursedir.root)),
         }
-
-    def max_points(self, notebook: str) -> dict[str, float]:
-        coursedir = self.converter.coursedir
-        return max_points(coursedir.db_url, coursedir.course_id, self.assignment, notebook)
 
     @property
     def version(self) -> str:

@@ -42,7 +42,7 @@ class WriteScores(NbGraderPreprocessor):
         batch = _batch(self)
         student = resources["nbgrader"]["student"]
         results = {r.check.id: r for r in batch.marked(student).result.results}
-        points = batch.max_points(resources["nbgrader"]["notebook"])
+        points = batch.points
         when, scores = now(), {}
         for cell in filter(_is_check, nb.cells):
             name = cell.metadata.nbgrader.grade_id
@@ -61,5 +61,5 @@ class WriteScores(NbGraderPreprocessor):
         missing = sorted(set(results) - set(scores))
         if missing:
             raise NotGraded(f"course/source has no cell for {', '.join(missing)}; run: autograder build")
-        batch.done(student, scores, points)
+        batch.done(student, scores)
         return nb, resources

@@ -244,6 +244,9 @@ def _answer(place: _Place, notes: Notes) -> str:
     if len(text) > MAX_CELL:
         notes.add("too-large", f"The answer {place.call} was cut after {MAX_CELL} characters.", place.call)
         text = text[:MAX_CELL]
+    question = place.source.split(TEXT_STUB)[0]
+    if text.startswith(question):  # the course's own text may be rendered
+        return question + plain_markdown(text[len(question) :])
     return plain_markdown(text)
 
 

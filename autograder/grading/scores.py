@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 from autograder.judge.framework import CheckResult
 
 MAX_MESSAGE = 4000
+_WIDTH = 100  # of a message on the feedback page, which does not break lines
 
 
 def score_outputs(score: float, message: str) -> list[dict[str, Any]]:
@@ -38,7 +40,10 @@ def check_message(result: CheckResult, score: float, max_points: float, version:
     """What the student reads in the check's cell."""
     points = f"{score:g} / {max_points:g} points"
     lines = [f"{'Passed' if result.passed else 'Not passed'}: {result.check.title} ({points})"]
-    if result.message:
-        lines.append(result.message)
+    lines += [wrapped for line in result.message.splitlines() for wrapped in _wrap(line)]
     lines.append(f"[checks {version}, graded {when}]")
     return "\n".join(lines)
+
+
+def _wrap(line: str) -> list[str]:
+    return textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False) or [""]

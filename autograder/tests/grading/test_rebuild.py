@@ -177,6 +177,11 @@ def test_a_written_answer_is_shown_literally(submission):
     assert shown(submission.rebuilt())["why"] == plain_markdown("Because <b>positions</b> continue.")
 
 
+def test_the_question_above_an_answer_is_the_courses_and_stays_as_it_is(submission):
+    submission["why"]["source"] = "Why?\n\nBecause **positions** continue."
+    assert shown(submission.rebuilt())["why"] == "Why?\n\n" + plain_markdown("Because **positions** continue.")
+
+
 def test_no_answer_stays_exactly_what_was_released(submission):
     """nbgrader recognizes an unanswered question by the released text."""
     assert shown(submission.rebuilt())["why"] == "Why?\n\nYOUR ANSWER HERE"
