@@ -1,0 +1,1047 @@
+"""The checks of stage 5: counting a shared prefix, lookup, diagnosis, prompts that reuse well, and the key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from typing import Any
+
+from autograder.judge.bugs import Bug, define
+from autograder.judge.cases import Cases
+from autograder.judge.framework import Failure, check
+from autograder.judge.student import AsTuple, Entry, Student, StudentError
+
+STAGE = "failure-modes"
+
+# The template's markers, as the notebook's setup cell gives them
+START = "<|endoftext|>"
+NO_THOUGHT = "[think]"
+GENERATION_PROMPT = f"{START}assistant\n{NO_THOUGHT}"
+
+# longest_common_prefix
+
+COUNTS_EQUAL_PLACES = define(
+    "counts-equal-places",
+    "counts equal places after the first difference too",
+    "It looks as if equal places behind the first difference were counted too: stop at the first difference.",
+)
+COUNTS_LAST_INDEX = define(
+    "counts-last-index",
+    "the index of the last shared id, not a count",
+    "It looks like the index of the last shared id: the number of shared ids is one more.",
+)
+COMPARES_WITH_IS = define(
+    "compares-with-is",
+    "ids compared with `is`",
+    "It looks as if ids were compared with `is`, which asks whether two numbers are one object in memory: compare with "
+    "==.",
+)
+SAME_LENGTH_IF_NO_DIFFERENCE = define(
+    "no-difference-found",
+    "no result where one list begins the other",
+    "It looks as if only a difference ended the count: where one list is the beginning of the other there is none, and "
+    "the result is the length of the shorter one.",
+)
+RUNS_PAST_THE_END = define(
+    "runs-past-the-end",
+    "counts past the end of a list",
+    "It looks as if the count ran past the end of the shorter list: stop where either list ends.",
+)
+COMMON_IDS_AS_A_SET = define(
+    "common-ids-as-a-set",
+    "ids in common, wherever they stand",
+    "It looks as if the ids that stand anywhere in both lists were counted: only those at the beginning count.",
+)
+GIVES_THE_IDS = define(
+    "gives-the-ids", "returns the shared ids, not their number", "The shared ids were returned: return their number."
+)
+
+# lookup and its log
+
+LOOKUP_TAKES_WHOLE_PROMPT = define(
+    "lookup-takes-whole-prompt",
+    "n <= len(prompt): an entry may cover the whole prompt",
+    "It looks as if n <= len(prompt) were allowed: an entry that covers the whole prompt leaves no token to compute, "
+    "and so no logits. The condition is n < len(prompt).",
+)
+LOOKUP_LEAVES_TWO = define(
+    "lookup-leaves-two",
+    "at least two tokens are left",
+    "It looks as if two tokens had to be left: an entry one id shorter than the prompt is good.",
+)
+LOOKUP_FIRST_HIT = define(
+    "lookup-first-hit",
+    "the first entry that matches, not the longest",
+    "It looks as if the first entry that matches were returned: go on, and keep the longest.",
+)
+LOOKUP_LAST_HIT = define(
+    "lookup-last-hit",
+    "the last entry that matches, not the longest",
+    "It looks as if the last entry that matches were returned: of those that match, take the longest.",
+)
+LOOKUP_SHORTEST = define(
+    "lookup-shortest",
+    "the shortest entry that matches",
+    "It looks as if the shortest entry that matches were returned.",
+)
+LOOKUP_NEAR_MISS = define(
+    "lookup-near-miss",
+    "the entry that shares most, matching or not",
+    "It looks as if the entry that shares the most ids were returned, although not all of its ids match: an entry is "
+    "used whole or not at all.",
+)
+LOOKUP_RANKS_FIRST = define(
+    "lookup-ranks-first",
+    "only the longest entry is tried",
+    "It looks as if the longest entry were chosen first and only that one compared: when it does not match, a shorter "
+    "one still may.",
+)
+LOOKUP_LONGEST_COVERS = define(
+    "lookup-gives-up-on-whole",
+    "gives up when the longest match covers the prompt",
+    "It looks as if the longest match were taken first, and given up because it covers the whole prompt: pass over it, "
+    "and a shorter one is found.",
+)
+LOOKUP_LONGER_THAN_PROMPT = define(
+    "lookup-longer-than-prompt",
+    "an entry longer than the prompt matches",
+    "It looks as if an entry that is longer than the prompt could match: comparing pair by pair ends with the shorter "
+    "list. All ids of the entry must be there.",
+)
+LOOKUP_NOT_AN_ENTRY = define(
+    "lookup-not-an-entry",
+    "does not return the entry itself",
+    "Return the entry itself, the object out of `entries` (or None), not its ids, index or length.",
+)
+LOOKUP_FAILS_ON_NO_HIT = define(
+    "lookup-fails-on-no-hit",
+    "raises when nothing matches",
+    "It looks as if nothing were there to choose from: max of an empty list raises. Return None when there is no hit.",
+)
+LOG_HITS_ONLY = define(
+    "log-hits-only",
+    "only some of the entries are in the log",
+    "Some entries have no row: what was refused, and why, is what the log is for.",
+)
+LOG_HIT_WITHOUT_GATE = define(
+    "log-hit-without-gate",
+    "a hit in spite of the gate",
+    "It looks as if hit were the key condition alone: a hit has to pass the gate too.",
+)
+LOG_KEY_IS_ANY = define(
+    "log-key-is-any",
+    "key says that something is shared",
+    "It looks as if key were True as soon as anything is shared: it says that all ids of the entry match.",
+)
+
+# explain_miss
+
+MISS_OF_LIVE = define(
+    "miss-of-live",
+    "counts of the live ids",
+    "The number after `of` is that of the live ids: it is the number of stored ids, the length of the entry.",
+)
+MISS_SIDES_SWAPPED = define("miss-sides-swapped", "stored and live exchanged", "The two sides look exchanged.")
+MISS_LAST_SHARED = define(
+    "miss-last-shared",
+    "names the last shared id",
+    "It looks as if the last shared id were named: the next one is at index `common`.",
+)
+MISS_NO_END = define(
+    "miss-no-end",
+    "raises, or leaves a gap, where a side has ended",
+    "Where a side has no next id, the line says `end`.",
+)
+MISS_PRINTED = define(
+    "miss-printed", "prints the line, returns None", "It looks as if the line were printed: return it."
+)
+
+# render_chat
+
+THINK_DROPPED = define(
+    "think-dropped",
+    "think block missing in history",
+    "The empty think block is there when the model answers, and gone when the answer has become history.",
+)
+THINK_ONLY_LATEST = define(
+    "think-only-latest",
+    "think block kept for the latest answer only",
+    "The think block stays with one answer and is dropped from another: every message of the assistant keeps it, "
+    "however old it is.",
+)
+THINK_NOT_ASKED = define(
+    "think-not-asked",
+    "generation prompt without the think block",
+    "The generation prompt has lost its think block. That makes the prompts agree, but the model is asked something "
+    "else: keep the block, in the history as well.",
+)
+GENERATION_PROMPT_ALWAYS = define(
+    "generation-prompt-always",
+    "generation prompt added when not asked for",
+    "The generation prompt is there although add_generation_prompt is False.",
+)
+CONTENT_STRIPPED = define(
+    "content-stripped",
+    "blanks at the ends of contents removed",
+    "Blanks or newlines at the ends of a content are missing: leave it as it is.",
+)
+MARKERS_REMOVED = define(
+    "markers-removed",
+    "markers in a content removed",
+    "A content that looks like a marker of the template was changed: replacing text in contents changes what was said.",
+)
+EMPTY_MESSAGE_DROPPED = define(
+    "empty-message-dropped",
+    "empty messages left out",
+    "A message with an empty content is missing: it has its START and role like any other.",
+)
+CONTENT_AFTER_END = define(
+    "history-adds-an-end",
+    "something follows the answer in history only",
+    "The answer matches, and in the history something comes behind it that was not there while it was generated.",
+)
+
+# build_prompt
+
+CHANGES_BEFORE_SYSTEM = define(
+    "changes-first",
+    "what changes stands before the system text",
+    "Something that changes, such as the time, stands before the system text, so nothing after it is ever reused: put "
+    "it behind the messages.",
+)
+CHANGES_BEFORE_LAST = define(
+    "changes-before-last-message",
+    "what changes stands before the newest message",
+    "Something that changes stands before the newest message: it comes behind all messages.",
+)
+TIME_BEFORE_MESSAGES = define(
+    "time-before-messages",
+    "the time stands before the messages",
+    "The time stands before the messages, so the conversation is computed anew at each call: put it behind them.",
+)
+NOTES_BEFORE_MESSAGES = define(
+    "notes-before-messages",
+    "notes stand before the messages",
+    "The notes stand before the messages, so the conversation is computed anew when they change: put them behind.",
+)
+TIME_LEFT_OUT = define(
+    "time-left-out", "the time is not in the prompt", "Reuse is easy without the time: the model must be told it."
+)
+NOTES_LEFT_OUT = define("notes-left-out", "a note is not in the prompt", "Every note belongs into the prompt.")
+NONE_IN_PROMPT = define(
+    "none-in-prompt",
+    "an absent time is written as None",
+    "Without a time, the prompt says None: leave the line out.",
+)
+NO_GENERATION_PROMPT = define(
+    "no-generation-prompt",
+    "prompt does not end with the generation prompt",
+    "The prompt does not end with the generation prompt, so the model is not asked to answer.",
+)
+KEYS_AS_THEY_COME = define(
+    "keys-as-they-come",
+    "JSON keys in the order in which they come",
+    "Two keys that change places change the prompt: write the keys in sorted order.",
+)
+KEYS_SORTED_ON_TOP = define(
+    "keys-sorted-on-top",
+    "only the outer keys are sorted",
+    "The outer keys are sorted, those of the dicts inside are not: sort at every depth.",
+)
+LIST_SORTED = define(
+    "list-sorted",
+    "lists are sorted too",
+    "The order of a list was changed: it means something, unlike the order of keys.",
+)
+
+# cache_key
+
+KEY_SAME_FOR_ALL = define("key-same-for-all", "one key for everything", "Every argument gave the same key.")
+KEY_IDS_ALONE = define(
+    "key-ids-alone", "only the ids are in the key", "The key depends on the ids alone: all other arguments count too."
+)
+KEY_FIELDS = {
+    "model": "keys and values of one model mean nothing to another",
+    "tokenizer": "the same ids are another text with another tokenizer",
+    "dtype": "the stored bytes would be read as other numbers",
+    "layout": "the axes of the stored arrays would be taken for others",
+    "positions": "the keys were computed with other positions",
+    "tenant": "one tenant's entry would serve another",
+}
+KEY_IGNORES = {
+    field: define(
+        f"key-ignores-{field}", f"{field} is not in the key", f"The key does not depend on the {field}, and so {why}."
+    )
+    for field, why in KEY_FIELDS.items()
+}
+KEY_IGNORES_ID_ORDER = define(
+    "key-ignores-id-order",
+    "ids in another order give the same key",
+    "Ids in another order, or with the same sum, give the same key: a key depends on each id and its place.",
+)
+KEY_SOME_IDS = define(
+    "key-some-ids",
+    "only some of the ids are in the key",
+    "The key depends on some of the ids only: all of them count.",
+)
+KEY_RUNS_TOGETHER = define(
+    "key-runs-together",
+    "fields run together",
+    'The fields are put together without a border that holds: what ends one field can begin the next, so "ab" with '
+    '"c" equals "a" with "bc". Quote the fields, as json.dumps of a list does.',
+)
+KEY_SEPARATOR_IN_FIELD = define(
+    "key-separator-in-field",
+    "a field that holds the separator is ambiguous",
+    "A field that holds the separator itself is ambiguous. Quote the fields, as json.dumps of a list does.",
+)
+KEY_IDS_RUN_TOGETHER = define(
+    "key-ids-run-together",
+    "ids run together",
+    "The ids were put together without a separator, so [1, 23] and [12, 3] are one.",
+)
+KEY_SALTED = define(
+    "key-salted",
+    "hash() differs between processes",
+    "It looks as if hash() were used: for text it is another number in every Python process, so nothing is found again "
+    "after a restart. Use hashlib.",
+)
+KEY_FIELDS_EXCHANGED = define(
+    "key-fields-exchanged",
+    "fields are not told apart",
+    "Two fields that exchange their values give the same key: each field has its own place.",
+)
+KEY_NEVER_FOUND = define(
+    "key-never-found",
+    "equal arguments, different keys",
+    "Equal arguments gave different keys, so an entry would never be found again.",
+)
+KEY_NORMALIZED = define(
+    "key-normalized",
+    "texts are changed before they are compared",
+    "Texts that differ only in case or in blanks gave the same key: take each text as it is.",
+)
+
+
+# Helpers
+
+
+def _number(student: Student, name: str, *args: Any) -> int:
+    """A call that must give a whole number."""
+    value = student.plain(name, *args)
+    if isinstance(value, bool) or not isinstance(value, int):
+        kind = type(value).__name__
+        bug = GIVES_THE_IDS if isinstance(value, list) and all(isinstance(i, int) for i in value) else None
+        raise Failure(None, f"{name} returned a value of type {kind} where an int is expected.", bug)
+    return value
+
+
+def _text(student: Student, name: str, *args: Any, **kwargs: Any) -> str:
+    """A call that must give a text."""
+    value = student.plain(name, *args, **kwargs)
+    if not isinstance(value, str):
+        bug = MISS_PRINTED if name == "explain_miss" and value is None else None
+        raise Failure(None, f"{name} returned {_kind(value)} where a text is expected.", bug)
+    return value
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _common(a: Sequence, b: Sequence) -> int:
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n
+
+
+def _own(ids: Sequence[int]) -> list[int]:
+    """The ids as number objects of their own, so that `is` tells ids from separate lists apart here as elsewhere."""
+    return [int(str(i)) for i in ids]
+
+
+def _suspect(answers: dict[str, Any], right: dict[str, Any], suspects: Sequence[tuple[Bug, Callable]]) -> Bug | None:
+    """The first bug that predicts every answer, and not the right ones. A suspect maps a case's name to its answer."""
+    for bug, predict in suspects:
+        predicted = {name: predict(name) for name in answers}
+        if predicted != right and predicted == answers:
+            return bug
+    return None
+
+
+def _ids(cases: Cases, n: int, *label: Any) -> list[int]:
+    """n ids that differ from their neighbors, above 256 now and then, none of them twice."""
+    return cases.rng("ids", *label).permutation(1000)[:n].tolist()
+
+
+# Checks
+
+
+@check(
+    stage=STAGE, id="common-prefix", points=1, title="Shared ids are counted from the start, up to the first difference"
+)
+def common_prefix(student: Student, cases: Cases) -> None:
+    """longest_common_prefix counts the equal first ids of two lists, up to the first difference or the shorter end."""
+    ids, other = _ids(cases, 60), _ids(cases, 60, "other")
+    other = [a + 1000 for a in other]
+    pairs: dict[str, tuple[list[int], list[int]]] = {
+        f"two lists that share {c} ids and agree again later": (ids[:40], ids[:c] + other[:2] + ids[c + 2 : 30])
+        for c in (1, 3, 17)
+    }
+    pairs |= {
+        "two lists without a common start": (ids[:9], other[:9]),
+        "two lists that differ in the first id alone": (ids[:12], other[:1] + ids[1:12]),
+        "the same ids from the second place on": (ids[:12], ids[1:13]),
+        "a second list that is the beginning of the first": (ids[:25], ids[:11]),
+        "a first list that is the beginning of the second": (ids[:11], ids[:25]),
+        "equal lists": (ids, ids),
+        "an empty first list": ([], ids[:4]),
+        "an empty second list": (ids[:4], []),
+        "two empty lists": ([], []),
+    }
+    right = {name: _common(a, b) for name, (a, b) in pairs.items()}
+    answers: dict[str, Any] = {}
+    raised: dict[str, StudentError] = {}
+    for name, (a, b) in pairs.items():
+        try:
+            answers[name] = _number(student, "longest_common_prefix", _own(a), _own(b))
+        except StudentError as error:
+            if error.stub or error.kind == "missing":
+                raise
+            raised[name] = error
+            answers[name] = None
+    wrong = [name for name in pairs if answers[name] != right[name]]
+    if not wrong:
+        return
+
+    def differs_at(a, b):
+        return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
+
+    def ending(name, end):
+        place = differs_at(*pairs[name])
+        return end(*pairs[name]) if place is None else place
+
+    suspects = [
+        (COUNTS_EQUAL_PLACES, lambda n: sum(x == y for x, y in zip(*pairs[n], strict=False))),
+        (COUNTS_LAST_INDEX, lambda n: right[n] - 1),
+        (COUNTS_LAST_INDEX, lambda n: max(right[n] - 1, 0)),
+        (COMPARES_WITH_IS, lambda n: _common(pairs[n][0], [i if i <= 256 else -1 for i in pairs[n][1]])),
+        (COMMON_IDS_AS_A_SET, lambda n: len(set(pairs[n][0]) & set(pairs[n][1]))),
+        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: 0)),
+        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: -1)),
+        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: len(a))),
+        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: max(len(a), len(b)))),
+    ]
+    bug = _suspect(answers, right, suspects)
+    if raised and all(e.type == "IndexError" for e in raised.values()) and set(wrong) == set(raised):
+        bug = RUNS_PAST_THE_END
+    first = wrong[0]
+    if first in raised:
+        detail = f"For {first}: {raised[first].sentence}"
+    else:
+        detail = f"For {first}, longest_common_prefix is off by {answers[first] - right[first]:+d}."
+    raise Failure(None, f"{detail[:-1]} ({len(wrong)} of {len(pairs)} cases fail).", bug)
+
+
+def _lookup_cases(cases: Cases) -> dict[str, tuple[list[list[int]], list[int]]]:
+    """Entries' ids and a prompt, by a description. No entry covers the whole prompt exactly."""
+    prompt, other = _ids(cases, 24), [i + 1000 for i in _ids(cases, 24, "other")]
+    near = prompt[:18] + other[:1]
+    nested = [prompt[:7], prompt[:15], prompt[:3]]
+    return {
+        "entries of 7, 15 and 3 ids that all match": (nested, prompt),
+        "entries of 15, 3 and 7 ids that all match": ([prompt[:15], prompt[:3], prompt[:7]], prompt),
+        "entries of 3, 7 and 15 ids that all match": ([prompt[:3], prompt[:7], prompt[:15]], prompt),
+        "a longer entry that misses by its last id": ([prompt[:5], near, prompt[:9]], prompt),
+        "nothing but entries that miss by one id": ([near, prompt[:6] + other[:2], other[:1] + prompt[1:9]], prompt),
+        "the longest entry belonging to another prompt": ([prompt[:8], other[:20]], prompt),
+        "an entry that is the prompt and more": ([prompt[:6], prompt], prompt[:10]),
+        "an entry whose ids stand in the prompt, but not at its start": ([prompt[2:9], prompt[:4]], prompt),
+        "an entry with the right ids in another order": ([prompt[:4][::-1] + prompt[4:9], prompt[:2]], prompt),
+        "one entry, of one id": ([prompt[:1]], prompt),
+        "an entry that leaves one token": ([prompt[:4], prompt[:23]], prompt),
+        "entries that share nothing with the prompt": ([other[:3], other[:9]], prompt),
+        "no entries at all": ([], prompt),
+    }
+
+
+def _best(entries: list[list[int]], prompt: list[int], fits: Callable[[list[int]], bool]) -> list[int] | None:
+    return max((e for e in entries if fits(e)), key=len, default=None)
+
+
+def _lookup_suspects(table: dict[str, tuple[list[list[int]], list[int]]]) -> list[tuple[Bug, Callable]]:
+    """Wrong lookups, each a function of a case's name that gives the ids of the entry it would return."""
+
+    def begins(e, p):
+        return p[: len(e)] == e
+
+    def hits(n):
+        entries, p = table[n]
+        return [e for e in entries if begins(e, p) and len(e) < len(p)]
+
+    def ranks_first(n, limit):
+        entries, p = table[n]
+        longest = _best(entries, p, lambda e: limit is None or len(e) < len(p) + limit)
+        return longest if longest is not None and begins(longest, p) and len(longest) < len(p) else None
+
+    def longest_covers(n):
+        entries, p = table[n]
+        best = _best(entries, p, lambda e: begins(e, p))
+        return None if best is not None and len(best) == len(p) else best
+
+    def shares_most(n, least):
+        entries, p = table[n]
+        best = max((e for e in entries if len(e) < len(p)), key=lambda e: _common(e, p), default=None)
+        return best if best is not None and _common(best, p) >= least else None
+
+    def pairwise(n, shorter):
+        entries, p = table[n]
+        return _best(entries, p, lambda e: e[: len(p)] == p[: len(e)] and (len(e) != len(p) or not shorter))
+
+    return [
+        (LOOKUP_TAKES_WHOLE_PROMPT, lambda n: _best(*table[n], lambda e: begins(e, table[n][1]))),
+        (
+            LOOKUP_LEAVES_TWO,
+            lambda n: max((e for e in hits(n) if len(e) < len(table[n][1]) - 1), key=len, default=None),
+        ),
+        (LOOKUP_FIRST_HIT, lambda n: next(iter(hits(n)), None)),
+        (LOOKUP_LAST_HIT, lambda n: next(iter(hits(n)[::-1]), None)),
+        (LOOKUP_SHORTEST, lambda n: min(hits(n), key=len, default=None)),
+        (LOOKUP_LONGEST_COVERS, longest_covers),
+        (LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 0)),
+        (LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 1)),
+        (LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, None)),
+        (LOOKUP_NEAR_MISS, lambda n: shares_most(n, 0)),
+        (LOOKUP_NEAR_MISS, lambda n: shares_most(n, 1)),
+        (LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, False)),
+        (LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, True)),
+    ]
+
+
+def _found(student: Student, entries: list[list[int]], prompt: list[int], as_tuple: bool = False) -> list[int] | None:
+    """The ids of the entry that the student's lookup returns."""
+    given: list[Entry] | AsTuple = [Entry(_own(ids)) for ids in entries]
+    try:
+        index = student.entry("lookup", AsTuple(given) if as_tuple else given, _own(prompt))
+    except StudentError as error:
+        if error.kind == "bad-result":
+            raise Failure(None, f"{error.sentence}", LOOKUP_NOT_AN_ENTRY) from None
+        raise
+    return None if index is None else entries[index]
+
+
+def _expect_found(student: Student, table: dict, right: dict[str, Any], suspects_from: dict | None = None) -> None:
+    """Asks lookup every case of the table; on a wrong answer, fails with the first one and its bug."""
+    answers: dict[str, Any] = {}
+    raised: dict[str, StudentError] = {}
+    for i, (name, (entries, prompt)) in enumerate(table.items()):
+        try:
+            answers[name] = _found(student, entries, prompt, as_tuple=i % 3 == 1)
+        except StudentError as error:
+            if error.stub or error.kind == "missing":
+                raise
+            raised[name], answers[name] = error, "raised"
+    wrong = [name for name in table if answers[name] != right[name]]
+    if not wrong:
+        return
+    bug = _suspect(answers, right, _lookup_suspects(table))
+    if raised and set(raised) == set(wrong) and all(right[name] is None for name in wrong):
+        bug = LOOKUP_FAILS_ON_NO_HIT
+    first = wrong[0]
+    if first in raised:
+        detail = f"For {first}: {raised[first].sentence[:-1]}"
+    else:
+        detail = f"For {first}, lookup returned {_of(answers[first])} where {_of(right[first])} is expected"
+    raise Failure(None, f"{detail} ({len(wrong)} of {len(table)} cases fail).", bug)
+
+
+def _of(ids: list[int] | None) -> str:
+    return "None" if ids is None else f"an entry of {len(ids)} ids"
+
+
+@check(stage=STAGE, id="lookup-longest-entry", points=2, title="lookup finds the longest entry that begins the prompt")
+def lookup_longest_entry(student: Student, cases: Cases) -> None:
+    """lookup returns the longest entry all of whose ids begin the prompt, and None where there is none."""
+    table = _lookup_cases(cases)
+    right = {name: _best(e, p, lambda x, p=p: len(x) < len(p) and p[: len(x)] == x) for name, (e, p) in table.items()}
+    _expect_found(student, table, right)
+
+
+@check(stage=STAGE, id="lookup-leaves-a-token", points=2, title="lookup leaves at least one token to compute")
+def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
+    """lookup passes over an entry that covers the whole prompt, and returns the longest that leaves a token."""
+    table: dict[str, tuple[list[list[int]], list[int]]] = {}
+    for n in (2, 3, 9, 20):
+        prompt = _ids(cases, n, n)
+        table[f"a prompt of {n} ids that is stored whole, and so are its first {n - 1}"] = (
+            [prompt, prompt[: n - 1]],
+            prompt,
+        )
+        table[f"a prompt of {n} ids that is stored whole, and nothing else"] = ([prompt], prompt)
+        table[f"a prompt of {n} ids that is stored whole, twice, and so is its first id"] = (
+            [prompt[:1], prompt, list(prompt)],
+            prompt,
+        )
+    prompt, other = _ids(cases, 30), [i + 1000 for i in _ids(cases, 30, "other")]
+    table["a prompt of one id that is stored whole"] = ([prompt[:1], other[:4]], prompt[:1])
+    table["a prompt of 30 ids that is not stored whole"] = ([prompt[:11], prompt[:19]], prompt)
+    table["a prompt of 30 ids, stored whole, with entries of 22, 9, 26 and 25 ids of which the third misses"] = (
+        [prompt[:22], prompt, prompt[:9], prompt[:25] + other[:1], prompt[:25]],
+        prompt,
+    )
+    right = {name: _best(e, p, lambda x, p=p: len(x) < len(p) and p[: len(x)] == x) for name, (e, p) in table.items()}
+    _expect_found(student, table, right)
+
+
+@check(stage=STAGE, id="candidate-log", points=1, title="The log tells what was decided about every candidate")
+def candidate_log(student: Student, cases: Cases) -> None:
+    """candidate_log has one row for each entry, in order, with n, common, gate, key and hit."""
+    table = _lookup_cases(cases)
+    prompt = _ids(cases, 12, "whole")
+    table["an entry that covers the whole prompt, and one that leaves a token"] = ([prompt, prompt[:11]], prompt)
+    names = ("n", "common", "gate", "key", "hit")
+    right, answers, extra = {}, {}, None
+    for name, (entries, p) in table.items():
+        right[name] = [_row(e, p) for e in entries]
+        rows = student.plain("candidate_log", [Entry(_own(e)) for e in entries], _own(p))
+        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+            raise Failure(None, f"For {name}, candidate_log returned {_kind(rows)} where a list of dicts is expected.")
+        missing = sorted({key for row in rows for key in names if key not in row})
+        if missing:
+            raise Failure(None, f"For {name}, a row has no {', '.join(map(repr, missing))}.")
+        answers[name] = [tuple(row[key] for key in names) for row in rows]
+        if extra is None and len(rows) != len(entries):
+            extra = f"For {name}, the log has {len(rows)} rows for {len(entries)} entries."
+    if answers == right:
+        return
+    if extra:
+        raise Failure(None, extra, LOG_HITS_ONLY)
+
+    def rows_by(make):
+        return lambda n: [make(e, table[n][1]) for e in table[n][0]]
+
+    suspects = [
+        (LOOKUP_TAKES_WHOLE_PROMPT, rows_by(lambda e, p: _row(e, p, gate=len(e) <= len(p)))),
+        (LOOKUP_LEAVES_TWO, rows_by(lambda e, p: _row(e, p, gate=len(e) < len(p) - 1))),
+        (LOG_HIT_WITHOUT_GATE, rows_by(lambda e, p: (*_row(e, p)[:4], _common(e, p) == len(e)))),
+        (LOG_KEY_IS_ANY, rows_by(lambda e, p: _row(e, p, key=_common(e, p) > 0))),
+        (LOOKUP_LONGER_THAN_PROMPT, rows_by(lambda e, p: _row(e, p, key=_common(e, p) == min(len(e), len(p))))),
+    ]
+    name = next(n for n in table if answers[n] != right[n])
+    place = next(i for i, (a, b) in enumerate(zip(answers[name], right[name], strict=True)) if a != b)
+    column = next(key for key, a, b in zip(names, answers[name][place], right[name][place], strict=True) if a != b)
+    detail = f"For {name}, {column!r} is not right in row {place} of {len(right[name])} (counted from 0)."
+    raise Failure(None, detail, _suspect(answers, right, suspects))
+
+
+def _row(entry: list[int], prompt: list[int], gate: bool | None = None, key: bool | None = None) -> tuple:
+    common = _common(entry, prompt)
+    gate = len(entry) < len(prompt) if gate is None else gate
+    key = common == len(entry) if key is None else key
+    return len(entry), common, gate, key, gate and key
+
+
+@check(stage=STAGE, id="explain-miss", points=1, title="A miss says how much was shared and what came next")
+def explain_miss(student: Student, cases: Cases) -> None:
+    """explain_miss gives `common=C of N; stored next: X; live next: Y`, with `end` for a side that has no next id."""
+    ids, other = _ids(cases, 50), [i + 1000 for i in _ids(cases, 50, "other")]
+    pairs = {
+        "a difference near the end of the stored ids": (ids[:23] + other[:4], ids[:23] + other[10:30]),
+        "a difference in the middle": (ids[:40], ids[:11] + other[:7]),
+        "a difference in the first id": (ids[:14], other[:1] + ids[1:20]),
+        "a difference after one id": (ids[:14], ids[:1] + other[:5]),
+        "stored ids that all begin the live ones": (ids[:13], ids[:31]),
+        "live ids that all begin the stored ones": (ids[:31], ids[:13]),
+        "equal ids": (ids[:17], ids[:17]),
+    }
+    for name, (stored, live) in pairs.items():
+        common = _common(stored, live)
+        a, b = (ids[common] if common < len(ids) else "end" for ids in (stored, live))
+        at_end = "end" in (a, b)
+        try:
+            line = _text(student, "explain_miss", _own(stored), _own(live))
+        except StudentError as error:
+            if error.type != "IndexError" or not at_end:
+                raise
+            in_count = (error.where or {}).get("function") == "longest_common_prefix"
+            bug = RUNS_PAST_THE_END if in_count else MISS_NO_END
+            raise Failure(None, f"For {name}, {error.sentence}", bug) from None
+        begin = re.match(r"common=(-?\d+) of (\d+)(?!\d)", line)
+        if begin is None:
+            raise Failure(None, f"For {name}, the line does not begin with common=C of N.")
+        if (int(begin[1]), int(begin[2])) != (common, len(stored)):
+            bug = MISS_OF_LIVE if (int(begin[1]), int(begin[2])) == (common, len(live)) else None
+            raise Failure(None, f"For {name}, the numbers after common= are not right.", bug)
+        told = re.findall(r"(?<![\w.-])(?:\d+|end)(?!\w|\.\d)", line[begin.end() :])
+        if len(told) <= 12 and _in_order(told, [str(a), str(b)]):
+            continue
+        bug = None
+        shared = str(stored[common - 1]) if common else None
+        if _in_order(told, [str(b), str(a)]):
+            bug = MISS_SIDES_SWAPPED
+        elif shared is not None and told.count(shared) >= 2:
+            bug = MISS_LAST_SHARED
+        elif at_end:
+            bug = MISS_NO_END
+        raise Failure(None, f"For {name}, the next ids are not named as they should be.", bug)
+
+
+def _in_order(words: list[str], wanted: list[str]) -> bool:
+    """Whether the wanted words are among the words, in their order; "end" twice may be said once."""
+    if wanted == ["end", "end"]:
+        wanted = ["end"]
+    rest = iter(words)
+    return all(word in rest for word in wanted)
+
+
+# Conversations
+
+
+_ODD_CONTENTS = {
+    "plain contents": ("{}, good {}.", "The {} is {}."),
+    "an empty answer": ("Where is the {}?", ""),
+    "an empty question": ("", "Here is the {}."),
+    "contents with blanks at their ends": ("  {} and {} ", " {}\n"),
+    "contents of blanks alone": (" ", "\n\n"),
+    "contents that begin with a newline": ("\n{}", "\n\n{}\n"),
+    "contents beyond ASCII": ("Œuvre {} naïve, 漢字", "Ja: {} 🙂 é"),
+    "contents that look like a message": ("<|endoftext|>assistant\n{}", "<|endoftext|>user\n{}"),
+    "contents that hold the think block": ("[think]{}", "[think] {} [think]"),
+    "an answer that is the think block": ("Say {}.", "[think]"),
+    "contents that hold the generation prompt": ("{}" + GENERATION_PROMPT, GENERATION_PROMPT + "{}"),
+    "contents with braces, percent signs and backslashes": ("{{0}} %s {{}} {}\\n", "{{name}} %(a)d {}\\1"),
+}
+_WORDS = [
+    *("king", "crown", "sword", "letter", "bell", "door", "horse", "ring", "scene"),
+    *("act", "lord", "duke", "night", "play", "gate", "part", "fool", "queen"),
+]
+
+
+def _talk(cases: Cases, kind: str, n_turns: int) -> list[dict[str, str]]:
+    """A conversation that ends with an answer, with contents of one kind among plain ones."""
+    rng = cases.rng("talk", kind)
+    plain = _ODD_CONTENTS["plain contents"]
+    odd = int(rng.integers(n_turns))
+    messages = []
+    for turn in range(n_turns):
+        for role, form in zip(("user", "assistant"), _ODD_CONTENTS[kind] if turn == odd else plain, strict=True):
+            words = [_WORDS[i] + str(int(rng.integers(100))) for i in rng.integers(len(_WORDS), size=2)]
+            messages.append({"role": role, "content": form.format(*words)})
+    return messages
+
+
+@check(stage=STAGE, id="turn-is-a-prefix", points=2, title="Each turn's prompt and answer begin the next turn's prompt")
+def turn_is_a_prefix(student: Student, cases: Cases) -> None:
+    """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
+
+    def render(messages, generate=None):
+        options = {} if generate is None else {"add_generation_prompt": generate}
+        return _text(student, "render_chat", messages, **options)
+
+    for number, kind in enumerate(_ODD_CONTENTS):
+        n_turns = 1 + number % 4
+        talk = _talk(cases, kind, max(n_turns, 2))
+        if number % 2:
+            talk = [{"role": "system", "content": "Answer in one line."}, *talk]
+        where = f"in a conversation of {sum(m['role'] == 'user' for m in talk)} turns with {kind}"
+        _expect_contents(render(talk, False), talk, where)
+        asking = render(talk[:-1], True)
+        history = render(talk[:-1])
+        if history == asking or not asking.startswith(history):
+            bug = GENERATION_PROMPT_ALWAYS if history.endswith(GENERATION_PROMPT) else None
+            detail = f"The generation prompt is not simply added to the same text ({where})."
+            raise Failure(None, detail, bug)
+        if not asking.endswith(GENERATION_PROMPT):
+            bug = THINK_NOT_ASKED if asking.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT)) else None
+            raise Failure(None, f"The text does not end with GENERATION_PROMPT when it is asked for ({where}).", bug)
+        for i in (i for i, m in enumerate(talk) if m["role"] == "assistant"):
+            turn = render(talk[:i], True)
+            full = turn + talk[i]["content"]
+            for later in range(i + 1, len(talk) + 1):
+                following = render(talk[:later], talk[later - 1]["role"] != "assistant")
+                if not following.startswith(full):
+                    raise _not_a_prefix(turn, full, following, later == i + 1, where)
+            if i + 1 < len(talk) and not (rest := render(talk[: i + 2], False)[len(full) :]).startswith(START):
+                detail = (
+                    f"{len(rest)} characters after an answer, the next message does not begin with START ({where})."
+                )
+                raise Failure(None, detail, CONTENT_AFTER_END)
+
+
+def _expect_contents(text: str, messages: list[dict[str, str]], where: str) -> None:
+    """The roles and contents stand in the text, unchanged and in order."""
+    place = 0
+    for i, message in enumerate(messages):
+        heading, content = f"{START}{message['role']}\n", message["content"]
+        begin = text.find(heading, place)
+        if begin < 0:
+            bug = EMPTY_MESSAGE_DROPPED if any(not m["content"].strip() for m in messages[: i + 1]) else None
+            raise Failure(None, f"Message {i} of {len(messages)} has no START, role and newline ({where}).", bug)
+        place = begin + len(heading)
+        after = text.find(content, place)
+        if after < 0 or after > place + len(NO_THOUGHT):
+            bug = None
+            if content.strip() != content and text.find(content.strip(), place) >= 0:
+                bug = CONTENT_STRIPPED
+            elif NO_THOUGHT in content or START in content:
+                bug = MARKERS_REMOVED
+            raise Failure(None, f"The content of message {i} of {len(messages)} is not there unchanged ({where}).", bug)
+        place = after + len(content)
+
+
+def _not_a_prefix(turn: str, full: str, following: str, just_answered: bool, where: str) -> Failure:
+    """The failure of a prompt that does not continue the one before, with its likely cause."""
+    common = _common(full, following)
+    bug = None
+    if len(turn) - len(NO_THOUGHT) <= common < len(turn):
+        bug = THINK_DROPPED if just_answered else THINK_ONLY_LATEST
+    detail = f"{common} of the {len(full)} characters of a turn's prompt and answer begin a later prompt ({where})."
+    return Failure(None, detail, bug)
+
+
+def _tools(cases: Cases) -> list[dict[str, Any]]:
+    """Descriptions of tools, with dicts in dicts and in lists."""
+    word = [_WORDS[i] + str(i) for i in cases.rng("tools").permutation(len(_WORDS))[:8]]
+    return [
+        {
+            "name": f"find_{word[0]}",
+            "arguments": {word[1]: {"type": "integer", "minimum": 1}, word[2]: {"type": "string", "enum": word[3:6]}},
+            "tags": [{"zone": word[6], "area": 2}, {"kind": "any", "exact": True}],
+        },
+        {"name": f"ask_{word[7]}", "arguments": {}, "cost": 0.5},
+    ]
+
+
+def _turned(value: Any, turn: Callable[[int], bool], depth: int = 0) -> Any:
+    """The same value with the keys of its dicts in the opposite order, at those depths for which turn says so."""
+    if isinstance(value, dict):
+        items = [(k, _turned(v, turn, depth + 1)) for k, v in value.items()]
+        return dict(items[::-1] if turn(depth) else items)
+    return [_turned(v, turn, depth) for v in value] if isinstance(value, list) else value
+
+
+@check(stage=STAGE, id="volatile-last", points=2, title="What changes from call to call comes after what stays")
+def volatile_last(student: Student, cases: Cases) -> None:
+    """With another time or other notes, and in the next turn, everything up to the last message is still shared."""
+    rng = cases.rng("volatile")
+    words = [_WORDS[i] + str(i * 7 + 100) for i in rng.permutation(len(_WORDS))]
+    system, tools = f"Keep to the {words[0]}.\nSpeak of the {words[1]} first.", _tools(cases)
+    talk = _talk(cases, "plain contents", 3)[:-1]
+    times, notes = [f"It is {rng.integers(10, 24)}:{m} o'clock" for m in (11, 12)], [f"{w} is new" for w in words[2:6]]
+    with_time = {"now": times[0]}
+    variants = {
+        "neither time nor notes": {},
+        "a time": with_time,
+        "another time": {"now": times[1]},
+        "two notes": {"notes": notes[:2]},
+        "one other note": {"notes": notes[2:3]},
+        "a time and a note": {"now": times[0], "notes": notes[1:2]},
+        "another time and two other notes": {"now": times[1], "notes": notes[2:]},
+    }
+
+    def build(messages, **options):
+        return _text(student, "build_prompt", system, tools, messages, **options)
+
+    prompts = {name: build(talk, **options) for name, options in variants.items()}
+    for name, prompt in prompts.items():
+        _expect_parts(prompt, system, tools, talk, variants[name], f"with {name}")
+    for name, prompt in prompts.items():
+        if not prompt.endswith(GENERATION_PROMPT):
+            without_block = prompt.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT))
+            bug = THINK_NOT_ASKED if without_block else NO_GENERATION_PROMPT
+            raise Failure(None, f"The prompt does not end with GENERATION_PROMPT (with {name}).", bug)
+        if "now" not in variants[name] and "None" in prompt:
+            raise Failure(None, f"The prompt holds the word None (with {name}).", NONE_IN_PROMPT)
+    for n_messages in (5, 3, 1):
+        messages = talk[:n_messages]
+        base = build(messages, **with_time)
+        need = _expect_parts(base, system, tools, messages, with_time, f"with {n_messages} messages and a time")
+        others = {name: build(messages, **options) for name, options in variants.items()}
+        if n_messages < len(talk):
+            others["another time, a turn later"] = build(talk[: n_messages + 2], now=times[1], notes=notes[:1])
+        for name, prompt in others.items():
+            common = _common(base, prompt)
+            if common >= need:
+                continue
+            bug = _volatile_bug(base, common, system, messages[0]["content"], variants.get(name))
+            detail = (
+                f"Of {need} characters up to the last of {n_messages} messages, a prompt with a time shares {common} "
+                f"with the one with {name}."
+            )
+            raise Failure(None, detail, bug)
+
+
+def _volatile_bug(base: str, common: int, system: str, first: str, options: dict | None) -> Bug:
+    """By the place of the first difference, what stands too early. options: those of the prompt compared with base."""
+    if common < base.find(system) + len(system):
+        return CHANGES_BEFORE_SYSTEM
+    if common > base.find(first):
+        return CHANGES_BEFORE_LAST
+    only_notes = options is not None and "now" not in options and "notes" in options
+    return NOTES_BEFORE_MESSAGES if only_notes else TIME_BEFORE_MESSAGES
+
+
+def _expect_parts(prompt, system, tools, messages, options, where) -> int:
+    """All parts stand in the prompt, the lasting ones in order; gives the place where the last message ends."""
+    place = prompt.find(system)
+    if place < 0:
+        raise Failure(None, f"The system text is not in the prompt, or not unchanged ({where}).")
+    missing = [word for word in _words_of(tools) if word not in prompt]
+    if missing:
+        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt ({where}).")
+    place += len(system)
+    for i, message in enumerate(messages):
+        place = prompt.find(message["content"], place)
+        if place < 0:
+            raise Failure(None, f"Message {i} of {len(messages)} is not in the prompt, or not in its order ({where}).")
+        place += len(message["content"])
+    if "now" in options and options["now"] not in prompt:
+        raise Failure(None, f"The time is not in the prompt ({where}).", TIME_LEFT_OUT)
+    if any(note not in prompt for note in options.get("notes", ())):
+        raise Failure(None, f"A note is not in the prompt ({where}).", NOTES_LEFT_OUT)
+    return place
+
+
+def _words_of(value: Any) -> list[str]:
+    """The texts in a value, keys included."""
+    if isinstance(value, dict):
+        return [w for k, v in value.items() for w in (k, *_words_of(v))]
+    if isinstance(value, list):
+        return [w for v in value for w in _words_of(v)]
+    return [value] if isinstance(value, str) else []
+
+
+@check(stage=STAGE, id="canonical-tools", points=1, title="The order of a tool's keys makes no difference")
+def canonical_tools(student: Student, cases: Cases) -> None:
+    """The same tools with their keys in another order, at any depth, give the same prompt; other tools give another."""
+    tools = _tools(cases)
+    talk = _talk(cases, "plain contents", 1)[:-1]
+
+    def build(tools):
+        return _text(student, "build_prompt", "Answer in one line.", tools, talk)
+
+    prompt = build(tools)
+    missing = [word for word in _words_of(tools) if word not in prompt]
+    if missing:
+        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt.")
+    first = tools[0]["arguments"]
+    enum = next(k for k, v in first.items() if "enum" in v)
+    changed = {
+        "another name": [{**tools[0], "name": "find_nothing"}, tools[1]],
+        "another number deep inside": [tools[0], {**tools[1], "cost": 0.25}],
+        "one tool less": tools[:1],
+        "a list in another order": [
+            {**tools[0], "arguments": {**first, enum: {**first[enum], "enum": first[enum]["enum"][::-1]}}},
+            tools[1],
+        ],
+    }
+    for what, other in changed.items():
+        if build(other) == prompt:
+            bug = LIST_SORTED if "list" in what else None
+            raise Failure(None, f"Tools with {what} give the same prompt.", bug)
+    turns = {
+        "outer keys": lambda depth: depth == 0,
+        "keys of inner dicts": lambda depth: depth > 0,
+        "keys at every depth": lambda depth: True,
+    }
+    prompts = {what: build(_turned(tools, turn)) for what, turn in turns.items()}
+    for what, other in prompts.items():
+        if other != prompt:
+            bug = KEYS_SORTED_ON_TOP if prompts["outer keys"] == prompt else KEYS_AS_THEY_COME
+            detail = (
+                f"With the {what} in another order, {_common(prompt, other)} of {len(prompt)} characters are shared."
+            )
+            raise Failure(None, detail, bug)
+
+
+@check(stage=STAGE, id="key-separates", points=2, title="Equal keys mean that everything is equal, in any process")
+def key_separates(student: Student, cases: Cases) -> None:
+    """Equal arguments give equal keys, also in another process; a difference in any argument gives another key."""
+    rng = cases.rng("key")
+    word = [_WORDS[i] for i in rng.permutation(len(_WORDS))]
+    base = {field: f"{word[i]}{int(rng.integers(10, 99))}" for i, field in enumerate(KEY_FIELDS)}
+    ids = _ids(cases, 40, "key")
+
+    def key(ids=ids, **changes):
+        value = student.plain("cache_key", _own(ids), **{**base, **changes})
+        if not isinstance(value, (str, bytes, list)) and (isinstance(value, bool) or not isinstance(value, int)):
+            raise Failure(None, f"cache_key returned {_kind(value)} where a text is expected.")
+        return value
+
+    first = key()
+    if key() != first:
+        raise Failure(None, "Two calls with equal arguments gave two keys.", KEY_NEVER_FOUND)
+    _expect_every_field(key, first, base, word[10])
+    _expect_every_id(key, first, ids)
+    with student.elsewhere():
+        there = key()
+    if there != first:
+        raise Failure(None, "In another process, the same arguments give another key.", KEY_SALTED)
+    _expect_borders(key, word)
+
+
+def _expect_every_field(key: Callable, first: Any, base: dict[str, str], word: str) -> None:
+    same = [field for field in base if key(**{field: word}) == first]
+    if same:
+        bug = KEY_IGNORES[same[0]] if len(same) == 1 else None
+        if len(same) == len(base):
+            bug = KEY_SAME_FOR_ALL if key([3, 5, 8]) == first else KEY_IDS_ALONE
+        only = f"{len(same)} of {len(base)} texts" if len(same) > 1 else f"the {same[0]}"
+        raise Failure(None, f"With a change in {only} alone, the key is the same.", bug)
+    for field, value in base.items():
+        for what, other in (("in capitals", value.upper()), ("with a blank at its end", value + " ")):
+            if key(**{field: other}) == first:
+                raise Failure(None, f"With the {field} {what}, the key is the same.", KEY_NORMALIZED)
+    for a, b in permutations(base, 2):
+        if key(**{a: base[b], b: base[a]}) == first:
+            raise Failure(None, f"With {a} and {b} exchanged, the key is the same.", KEY_FIELDS_EXCHANGED)
+
+
+def _expect_every_id(key: Callable, first: Any, ids: list[int]) -> None:
+    n = len(ids)
+    changes = {f"id {i} of {n}": [*ids[:i], ids[i] + 5000, *ids[i + 1 :]] for i in (0, 1, n // 2, n - 2, n - 1)}
+    changes |= {
+        "one id less at the end": ids[:-1],
+        "one id less at the start": ids[1:],
+        "the last id twice": [*ids, ids[-1]],
+    }
+    for what, other in changes.items():
+        if key(other) == first:
+            raise Failure(None, f"With a change in the ids alone ({what}), the key is the same.", KEY_SOME_IDS)
+    exchanged = [*ids[: n - 2], ids[n - 1], ids[n - 2]]
+    balanced = [ids[0] + 1, *ids[1:-1], ids[-1] - 1]
+    for what, other in (("two ids exchanged", exchanged), ("one id greater by 1 and one less", balanced)):
+        if key(other) == first:
+            raise Failure(None, f"With {what}, the key is the same.", KEY_IGNORES_ID_ORDER)
+
+
+def _expect_borders(key: Callable, word: list[str]) -> None:
+    """What ends one field must not be able to begin the next, whatever a student's separator is."""
+    for a, b in (([1, 23], [12, 3]), ([1, 2, 3], [123]), ([11, 1], [1, 11])):
+        if key(a) == key(b):
+            detail = f"{len(a)} ids and {len(b)} ids with the same digits give the same key."
+            raise Failure(None, detail, KEY_IDS_RUN_TOGETHER)
+    left, middle, right = word[:3]
+    for separator in ("", "|", ",", ":", "/", "-", "_", " ", ";", "\n", "\0", ", ", "', '", '", "', "::", "."):
+        for a, b in permutations(KEY_FIELDS, 2):
+            one = {a: f"{left}{separator}{middle}", b: right}
+            two = {a: left, b: f"{middle}{separator}{right}"}
+            if key([7], **one) == key([7], **two):
+                what = "nothing" if not separator else "the same mark"
+                detail = f"Text moved from the end of {a} to the start of {b}, with {what} between, gives the same key."
+                raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)
+    for separator in ("", "|", ",", ":", "/", "-", "_", " ", ";", "\n", ", ", "."):
+        for field in KEY_FIELDS:
+            one = key([2, 3], **{field: f"{left}{separator}1"})
+            two = key([1, 2, 3] if separator else [12, 3], **{field: left})
+            other = (
+                key([2, 3], **{field: f"1{separator}{left}"}),
+                key([2, 3, 1] if separator else [2, 31], **{field: left}),
+            )
+            if one == two or other[0] == other[1]:
+                detail = f"An id moved into the {field} gives the same key."
+                raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)

@@ -1,0 +1,611 @@
+"""Sample submissions of stage 5, failure-modes."""
+
+from autograder.tests.submissions import Right, Wrong
+
+# Whole cells in other styles
+
+SLICES = {
+    "longest-common-prefix": '''
+def longest_common_prefix(a, b):
+    """By halves: a[:n] == b[:n] holds up to some n, and not beyond."""
+    few, many = 0, min(len(a), len(b)) + 1
+    while many - few > 1:
+        n = (few + many) // 2
+        if list(a[:n]) == list(b[:n]):
+            few = n
+        else:
+            many = n
+    return few
+''',
+    "candidate-log": """
+def candidate_log(entries, prompt_ids):
+    def row(entry):
+        ids = list(entry.token_ids)
+        gate = len(ids) < len(prompt_ids)
+        key = prompt_ids[: len(ids)] == ids
+        return dict(n=len(ids), common=longest_common_prefix(ids, prompt_ids), gate=gate, key=key, hit=gate and key)
+
+    return list(map(row, entries))
+""",
+    "lookup": """
+def lookup(entries, prompt_ids):
+    for entry in sorted(entries, key=lambda entry: -len(entry.token_ids)):
+        n = len(entry.token_ids)
+        if n < len(prompt_ids) and prompt_ids[:n] == entry.token_ids:
+            return entry
+    return None
+""",
+    "explain-miss": """
+def explain_miss(stored_ids, live_ids):
+    n = longest_common_prefix(stored_ids, live_ids)
+    stored, live = ([*ids, "end"][n] for ids in (stored_ids, live_ids))
+    return f"common={n} of {len(stored_ids)}; stored next: {stored}; live next: {live}"
+""",
+    "render-chat": """
+def render_chat(messages, add_generation_prompt=False):
+    before = {"assistant": NO_THOUGHT}
+    parts = [START + m["role"] + "\\n" + before.get(m["role"], "") + m["content"] for m in messages]
+    return "".join(parts + [GENERATION_PROMPT] * add_generation_prompt)
+""",
+    "build-prompt": """
+def build_prompt(system, tools, messages, now=None, notes=()):
+    first = {"role": "system", "content": system + "\\n" + json.dumps(tools, sort_keys=True, indent=1)}
+    lines = [line for line in (now, *notes) if line is not None]
+    context = [{"role": "context", "content": "\\n".join(lines)}] if lines else []
+    return render_chat([first] + list(messages) + context, True)
+""",
+    "cache-key": """
+def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
+    return repr((tuple(token_ids), model, tokenizer, dtype, layout, positions, tenant))
+""",
+}
+
+WITH_NUMPY = {
+    "longest-common-prefix": """
+def longest_common_prefix(a, b):
+    n = min(len(a), len(b))
+    differs = np.asarray(a[:n], np.int64) != np.asarray(b[:n], np.int64)
+    return np.argmax(differs) if differs.any() else np.int64(n)
+""",
+    "candidate-log": """
+def candidate_log(entries, prompt_ids):
+    n = np.array([len(entry.token_ids) for entry in entries], dtype=int)
+    common = np.array([longest_common_prefix(entry.token_ids, prompt_ids) for entry in entries], dtype=int)
+    gate, key = n < len(prompt_ids), common == n
+    columns = {"n": n, "common": common, "gate": gate, "key": key, "hit": gate & key}
+    return [{name: column[i] for name, column in columns.items()} for i in range(len(n))]
+""",
+    "lookup": """
+def lookup(entries, prompt_ids):
+    rows = candidate_log(entries, prompt_ids)
+    lengths = [row["n"] if row["hit"] else -1 for row in rows]
+    if not lengths or max(lengths) < 0:
+        return None
+    return entries[int(np.argmax(lengths))]
+""",
+    "cache-key": """
+def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
+    digest = hashlib.blake2b(np.asarray(token_ids, "<i4").tobytes())
+    for field in (model, tokenizer, dtype, layout, positions, tenant):
+        digest.update(hashlib.sha256(field.encode()).digest())
+    return digest.hexdigest()
+""",
+}
+
+LONG_HAND = {
+    "longest-common-prefix": """
+def longest_common_prefix(a, b):
+    count = 0
+    while count < len(a) and count < len(b) and a[count] == b[count]:
+        count = count + 1
+    return count
+""",
+    "candidate-log": '''
+def candidate_log(entries, prompt_ids):
+    """Compares id by id, and keeps a column of its own."""
+    log = []
+    for number, entry in enumerate(entries):
+        row = {"number": number, "n": len(entry.token_ids)}
+        row["common"] = longest_common_prefix(entry.token_ids, prompt_ids)
+        row["gate"] = int(len(entry.token_ids) + 1 <= len(prompt_ids))
+        row["key"] = int(row["common"] == len(entry.token_ids))
+        row["hit"] = row["gate"] * row["key"]
+        log.append(row)
+    return log
+''',
+    "lookup": """
+def lookup(entries, prompt_ids):
+    print("looking up", len(prompt_ids), "ids")
+    best = None
+    for entry in entries:
+        ids = entry.token_ids
+        if len(ids) >= len(prompt_ids):
+            continue
+        if any(ids[i] != prompt_ids[i] for i in range(len(ids))):
+            continue
+        if best is None or len(ids) > len(best.token_ids):
+            best = entry
+    return best
+""",
+    "explain-miss": """
+def explain_miss(stored_ids, live_ids):
+    common = longest_common_prefix(stored_ids, live_ids)
+    text = "common=%d of %d" % (common, len(stored_ids))
+    for name, ids in (("stored", stored_ids), ("live", live_ids)):
+        if common == len(ids):
+            text += "; " + name + " next: end"
+        else:
+            shown = tokenizer.tokens([ids[common]]) if ids[common] < tokenizer.n_vocab else "?"
+            text += "; " + name + " next: " + str(ids[common]) + " " + str(shown)
+    return text
+""",
+    "build-prompt": '''
+def build_prompt(system, tools, messages, now=None, notes=()):
+    """Sorts the keys by hand and renders the parts one by one."""
+
+    def ordered(value):
+        if isinstance(value, dict):
+            return {key: ordered(value[key]) for key in sorted(value)}
+        return [ordered(item) for item in value] if isinstance(value, list) else value
+
+    text = render_chat([{"role": "system", "content": f"{system}\\n{json.dumps(ordered(tools))}"}])
+    text += render_chat(messages)
+    volatile = ""
+    if now is not None:
+        volatile += now + "\\n"
+    for note in notes:
+        volatile += note + "\\n"
+    if volatile:
+        text += render_chat([{"role": "context", "content": volatile}])
+    return text + GENERATION_PROMPT
+''',
+    "cache-key": """
+def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
+    parts = [str(len(token_ids))] + [str(i) for i in token_ids] + [model, tokenizer, dtype, layout, positions, tenant]
+    return "".join(f"{len(part)}:{part}" for part in parts)
+""",
+}
+
+OBJECTS = {
+    "longest-common-prefix": """
+import os.path
+
+
+def longest_common_prefix(a, b):
+    return len(os.path.commonprefix([list(a), list(b)]))
+""",
+    "candidate-log": """
+@dataclass
+class Decision:
+    n: int
+    common: int
+    gate: bool
+    key: bool
+
+    @property
+    def hit(self):
+        return self.gate and self.key
+
+
+def decide(entry, prompt_ids):
+    n, common = len(entry.token_ids), longest_common_prefix(entry.token_ids, prompt_ids)
+    return Decision(n, common, len(prompt_ids) - n >= 1, common >= n)
+
+
+def candidate_log(entries, prompt_ids):
+    return [{**vars(d), "hit": d.hit} for d in (decide(entry, prompt_ids) for entry in entries)]
+""",
+    "lookup": """
+def lookup(entries, prompt_ids):
+    best, longest = None, 0
+    for entry in entries:
+        decision = decide(entry, prompt_ids)
+        if decision.hit and decision.n > longest:
+            best, longest = entry, decision.n
+    return best
+""",
+    "render-chat": '''
+class Template:
+    """Appends to what is there; what was rendered once stays."""
+
+    def __init__(self):
+        self.text = ""
+
+    def open(self, role):
+        self.text += GENERATION_PROMPT if role == "assistant" else f"{START}{role}\\n"
+        return self
+
+    def say(self, content):
+        self.text += content
+
+
+def render_chat(messages, add_generation_prompt=False):
+    template = Template()
+    for message in messages:
+        template.open(message["role"]).say(message["content"])
+    if add_generation_prompt:
+        template.open("assistant")
+    return template.text
+''',
+    "cache-key": """
+def cache_key(token_ids, **fields):
+    lines = [f"{name}={value!r}" for name, value in sorted(fields.items())]
+    return hashlib.md5("\\n".join([str(list(token_ids)), *lines]).encode()).hexdigest()
+""",
+}
+
+RIGHT = [
+    Right("slices", "Slices, halves and comprehensions; the key is a readable text.", SLICES),
+    Right("numpy", "NumPy throughout: np.int64 and np.bool_ come back.", WITH_NUMPY),
+    Right(
+        "long-hand",
+        "Plain loops, a line printed, the token's text in the diagnosis, a lookup without the log.",
+        LONG_HAND,
+    ),
+    Right("objects", "Classes and helpers of its own; the key takes its fields by name.", OBJECTS),
+]
+
+
+def _wrong(name, about, *changes, loses, bug=None):
+    return Wrong(name, about, changes, loses, bug or name)
+
+
+LCP, LOG, LOOKUP, MISS = "longest-common-prefix", "candidate-log", "lookup", "explain-miss"
+CHAT, PROMPT, KEY = "render-chat", "build-prompt", "cache-key"
+LOOP = """    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n"""
+LINES = """    changing = ([] if now is None else [now]) + list(notes)
+"""
+SYSTEM = """{"role": "system", "content": f"{system}\\n{tools_json}"}"""
+DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
+FIELDS = "[list(token_ids), model, tokenizer, dtype, layout, positions, tenant]"
+HITS = 'if row["hit"]'
+LONGEST = "max(hits, key=lambda entry: len(entry.token_ids), default=None)"
+
+WRONG = [
+    # longest_common_prefix, on which the log and the diagnosis stand
+    _wrong(
+        "counts-equal-places",
+        "Counts equal places behind the first difference too.",
+        (LCP, LOOP, "    return sum(x == y for x, y in zip(a, b))"),
+        loses=("common-prefix", "candidate-log", "explain-miss"),
+    ),
+    _wrong(
+        "counts-last-index",
+        "Returns the index of the last shared id.",
+        (LCP, "    return n", "    return n - 1"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+    ),
+    _wrong(
+        "compares-with-is",
+        "Compares ids with `is not`.",
+        (LCP, "x != y", "x is not y"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+    ),
+    _wrong(
+        "runs-past-the-end",
+        "Looks for the first difference without watching the ends.",
+        (LCP, LOOP, "    while a[n] == b[n]:\n        n += 1\n    return n"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+    ),
+    _wrong(
+        "no-difference-found",
+        "Returns from inside the loop at the first difference, and 0 where there is none.",
+        (
+            LCP,
+            LOOP,
+            "    for n, (x, y) in enumerate(zip(a, b)):\n        if x != y:\n            return n\n    return 0",
+        ),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+    ),
+    _wrong(
+        "gives-the-ids",
+        "Returns the shared ids.",
+        (LCP, "    return n", "    return a[:n]"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+    ),
+    _wrong(
+        "common-ids-as-a-set",
+        "Counts the ids that stand in both lists.",
+        (LCP, LOOP, "    return len(set(a) & set(b))"),
+        loses=("common-prefix", "lookup-longest-entry", "candidate-log", "explain-miss"),
+    ),
+    # candidate_log and lookup
+    _wrong(
+        "lookup-takes-whole-prompt",
+        "The gate lets an entry pass that covers the whole prompt.",
+        (LOG, "n < len(prompt_ids)", "n <= len(prompt_ids)"),
+        loses=("lookup-leaves-a-token", "candidate-log"),
+    ),
+    _wrong(
+        "lookup-leaves-two",
+        "The gate wants two tokens left.",
+        (LOG, "n < len(prompt_ids)", "n < len(prompt_ids) - 1"),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token", "candidate-log"),
+    ),
+    _wrong(
+        "log-hits-only",
+        "Only entries that pass the gate are in the log.",
+        (LOG, "        rows.append(", "        if not gate:\n            continue\n        rows.append("),
+        (LOOKUP, HITS, 'if len(entry.token_ids) < len(prompt_ids) and row["key"]'),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token", "candidate-log"),
+    ),
+    _wrong(
+        "log-hit-without-gate",
+        "The log's hit is the key condition alone.",
+        (LOG, "gate and key}", "key}"),
+        (LOOKUP, HITS, 'if row["gate"] and row["key"]'),
+        loses=("candidate-log",),
+    ),
+    _wrong(
+        "lookup-first-hit",
+        "The first hit.",
+        (LOOKUP, LONGEST, "hits[0] if hits else None"),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+    ),
+    _wrong(
+        "lookup-last-hit",
+        "The last hit.",
+        (LOOKUP, LONGEST, "hits[-1] if hits else None"),
+        loses=("lookup-longest-entry",),
+    ),
+    _wrong(
+        "lookup-shortest",
+        "min for max.",
+        (LOOKUP, "max(", "min("),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+    ),
+    _wrong(
+        "lookup-near-miss",
+        "The entry that shares the most ids, whether all of its own match or not.",
+        (LOOKUP, HITS, 'if row["gate"] and row["common"]'),
+        (LOOKUP, "len(entry.token_ids)", "longest_common_prefix(entry.token_ids, prompt_ids)"),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+    ),
+    _wrong(
+        "lookup-ranks-first",
+        "Takes the longest entry that passes the gate, and only then looks whether it matches.",
+        (LOOKUP, HITS, 'if row["gate"]'),
+        (
+            LOOKUP,
+            f"    return {LONGEST}",
+            f"    best = {LONGEST}\n"
+            "    return best if best and prompt_ids[: len(best.token_ids)] == best.token_ids else None",
+        ),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+    ),
+    _wrong(
+        "lookup-gives-up-on-whole",
+        "Takes the longest match and gives up when it covers the prompt.",
+        (LOOKUP, HITS, 'if row["key"]'),
+        (
+            LOOKUP,
+            f"    return {LONGEST}",
+            f"    best = {LONGEST}\n    return None if best and len(best.token_ids) == len(prompt_ids) else best",
+        ),
+        loses=("lookup-leaves-a-token",),
+    ),
+    _wrong(
+        "lookup-longer-than-prompt",
+        "Compares entry and prompt pair by pair, so a longer entry matches.",
+        (LOOKUP, HITS, 'if row["common"] == min(row["n"], len(prompt_ids)) and row["n"] != len(prompt_ids)'),
+        loses=("lookup-longest-entry",),
+    ),
+    _wrong(
+        "lookup-not-an-entry",
+        "Returns the entry's ids.",
+        (LOOKUP, f"return {LONGEST}", "return max((entry.token_ids for entry in hits), key=len, default=None)"),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+    ),
+    _wrong(
+        "lookup-fails-on-no-hit",
+        "max without a default.",
+        (LOOKUP, ", default=None", ""),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+    ),
+    _wrong(
+        "lookup-sorts-the-entries",
+        "Sorts the caller's list of entries.",
+        (LOOKUP, "    hits =", "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits ="),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+        bug="input-changed",
+    ),
+    # explain_miss
+    _wrong(
+        "miss-of-live",
+        "The number of live ids.",
+        (MISS, "of {len(stored_ids)}", "of {len(live_ids)}"),
+        loses=("explain-miss",),
+    ),
+    _wrong(
+        "miss-sides-swapped",
+        "The two sides exchanged.",
+        (
+            MISS,
+            "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
+            "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}",
+        ),
+        loses=("explain-miss",),
+    ),
+    _wrong(
+        "miss-last-shared",
+        "The last shared id on each side.",
+        (MISS, "return ids[common] if", "return ids[common - 1] if"),
+        loses=("explain-miss",),
+    ),
+    _wrong(
+        "miss-no-end",
+        "No thought of a side that has ended.",
+        (MISS, 'ids[common] if common < len(ids) else "end"', "ids[common]"),
+        loses=("explain-miss",),
+    ),
+    _wrong(
+        "miss-printed",
+        "Prints the line.",
+        (MISS, "    return f", "    print(f"),
+        (MISS, '(live_ids)}"', '(live_ids)}")'),
+        loses=("explain-miss",),
+    ),
+    # render_chat
+    _wrong(
+        "think-dropped",
+        "The template as it was found.",
+        (CHAT, 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "think-only-latest",
+        "The think block stays with the newest message alone.",
+        (CHAT, 'if message["role"] == "assistant"', 'if message["role"] == "assistant" and message is messages[-1]'),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "think-not-asked",
+        "Repaired by leaving the block out of the generation prompt.",
+        (CHAT, 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'),
+        (CHAT, "text + GENERATION_PROMPT", "text + GENERATION_PROMPT.replace(NO_THOUGHT, '')"),
+        loses=("turn-is-a-prefix", "volatile-last"),
+    ),
+    _wrong(
+        "content-stripped",
+        "Strips contents.",
+        (CHAT, "{message['content']}", "{message['content'].strip()}"),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "markers-removed",
+        "Removes the think block from contents.",
+        (CHAT, "{message['content']}", "{message['content'].replace(NO_THOUGHT, '')}"),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "empty-message-dropped",
+        "Leaves out a message without content.",
+        (CHAT, "        thought =", '        if not message["content"]:\n            continue\n        thought ='),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "generation-prompt-always",
+        "Adds the generation prompt in any case.",
+        (CHAT, " if add_generation_prompt else text", ""),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "history-adds-an-end",
+        "Ends each message with a newline, which the model had not written.",
+        (CHAT, "{message['content']}", "{message['content']}\\n"),
+        loses=("turn-is-a-prefix",),
+    ),
+    # build_prompt
+    _wrong(
+        "changes-first",
+        "The time before the system text.",
+        (PROMPT, SYSTEM, """{"role": "system", "content": f"{now or ''}{system}\\n{tools_json}"}"""),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "time-before-messages",
+        "The time behind the tools.",
+        (PROMPT, SYSTEM, """{"role": "system", "content": f"{system}\\n{tools_json}{now or ''}"}"""),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "notes-before-messages",
+        "The notes in the system message, the time last.",
+        (PROMPT, SYSTEM, """{"role": "system", "content": "\\n".join([system, tools_json, *notes])}"""),
+        (PROMPT, LINES, "    changing = [] if now is None else [now]\n"),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "changes-before-last-message",
+        "The context before the newest message.",
+        (PROMPT, "parts.append(", "parts.insert(len(parts) - 1, "),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "time-left-out",
+        "No time at all.",
+        (PROMPT, "([] if now is None else [now]) + list", "list"),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "notes-left-out", "The newest note only.", (PROMPT, "list(notes)", "list(notes)[-1:]"), loses=("volatile-last",)
+    ),
+    _wrong(
+        "none-in-prompt",
+        "Writes None for no time.",
+        (PROMPT, "([] if now is None else [now])", "[str(now)]"),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "no-generation-prompt",
+        "Does not ask the model to answer.",
+        (PROMPT, ", add_generation_prompt=True", ""),
+        loses=("volatile-last",),
+    ),
+    _wrong("keys-as-they-come", "json.dumps as it is.", (PROMPT, ", sort_keys=True", ""), loses=("canonical-tools",)),
+    _wrong(
+        "keys-sorted-on-top",
+        "Sorts the keys of each tool, not those inside.",
+        (PROMPT, "json.dumps(tools, sort_keys=True)", "json.dumps([dict(sorted(tool.items())) for tool in tools])"),
+        loses=("canonical-tools",),
+    ),
+    # cache_key
+    _wrong("key-ignores-tenant", "No tenant.", (KEY, "positions, tenant]", "positions]"), loses=("key-separates",)),
+    _wrong("key-ignores-model", "No model.", (KEY, "(token_ids), model,", "(token_ids),"), loses=("key-separates",)),
+    _wrong("key-ids-alone", "The ids alone.", (KEY, FIELDS, "list(token_ids)"), loses=("key-separates",)),
+    _wrong(
+        "key-salted",
+        "hash() of the fields.",
+        (KEY, DIGEST, "hash((*token_ids, *fields[1:]))"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-runs-together",
+        "The fields joined with nothing between.",
+        (KEY, "json.dumps(fields)", '"".join(map(str, fields))'),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-separator-in-field",
+        "The fields joined with a bar.",
+        (KEY, "json.dumps(fields)", '"|".join(map(str, fields))'),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-ids-run-together",
+        "The ids joined with nothing between.",
+        (KEY, "list(token_ids)", '"".join(map(str, token_ids))'),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-some-ids", "The first 32 ids.", (KEY, "list(token_ids)", "list(token_ids)[:32]"), loses=("key-separates",)
+    ),
+    _wrong(
+        "key-ignores-id-order",
+        "The sum of the ids.",
+        (KEY, "list(token_ids)", "sum(token_ids)"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-fields-exchanged",
+        "The fields sorted by their values.",
+        (KEY, FIELDS, "[list(token_ids), *sorted([model, tokenizer, dtype, layout, positions, tenant])]"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-never-found",
+        "Something new in every key.",
+        (KEY, "    fields = [", "    import uuid\n\n    fields = [uuid.uuid4().hex, "),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-normalized",
+        "The tenant in lower case.",
+        (KEY, "positions, tenant]", "positions, tenant.lower()]"),
+        loses=("key-separates",),
+    ),
+]

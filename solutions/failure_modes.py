@@ -1,0 +1,1143 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 5. How prefix reuse fails
+#
+# A reused prefix cache is right only if three things hold: the positions continue, the saved cache stays as it was,
+# and the new prompt really begins with the saved ids. When one of them fails, nothing crashes. Either the answers are
+# wrong, or they are right and every request pays the full price, and nobody is told. In this notebook each failure is
+# reproduced, measured, and diagnosed with tools that you write; then it is repaired. The token counts are those of
+# failures that happened in practice.
+#
+# **You will build:** a count of the shared prefix, a log of lookup decisions, the lookup itself, a one-line diagnosis
+# of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
+#
+# **Time:** about 3 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
+# they built is in `given.py`. The terms are in the glossary of the course's README.
+
+# %% setup="imports"
+import hashlib
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from given import ModelCache, decode_step, forward, generate_with_prefix, prefill, save_prefix_cache
+
+import autograder
+from autograder.prompts import filler
+from autograder.timing import measure
+
+weights = autograder.load_model()
+tokenizer = autograder.load_tokenizer()
+
+# %% setup="entry-and-template"
+START = "<|endoftext|>"  # begins every message; a special token, one id
+NO_THOUGHT = "[think]"  # an empty think block: the model is asked to answer at once
+GENERATION_PROMPT = f"{START}assistant\n{NO_THOUGHT}"  # where the model takes over
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One saved prefix: its token ids, and the ModelCache made from them (None where only the ids matter)."""
+
+    token_ids: list[int]
+    cache: Any = None
+    name: str = ""
+
+
+def drifting_render_chat(messages, add_generation_prompt=False):
+    """A chat template with a fault, which you will find."""
+    text = ""
+    for message in messages:
+        text += f"{START}{message['role']}\n{message['content']}"
+    if add_generation_prompt:
+        text += GENERATION_PROMPT
+    return text
+
+
+# %% [markdown]
+# ## The idea
+#
+# A saved cache belongs to a list of token ids: the *entry's* ids. A new request has a list of ids too: its prompt.
+# The entry can be reused when all its ids are the first ids of the prompt. One different token, and every key and
+# value after it differs: each of them depends on all tokens before.
+#
+# So the question about any failure is the same: **at which token do the two lists diverge, and why?** The picture
+# shows two prompts that a person would call the same conversation. The stored one was saved while the assistant was
+# about to answer. The live one comes a turn later. They share a beginning, and then they do not.
+
+# %% tags=["chart"]
+first_turn = [{"role": "user", "content": "Who is king?"}]
+second_turn = [*first_turn, {"role": "assistant", "content": "Henry."}, {"role": "user", "content": "And now?"}]
+small = {
+    "stored": tokenizer.encode(drifting_render_chat(first_turn, add_generation_prompt=True)),
+    "live": tokenizer.encode(drifting_render_chat(second_turn, add_generation_prompt=True)),
+}
+autograder.charts.token_strip(
+    {name: tokenizer.tokens(ids) for name, ids in small.items()},
+    title="One conversation, two prompts: where do they diverge?",
+    note="Each box is one token. `<|endoftext|>` begins each message.",
+)
+
+# %% [markdown]
+# ## Tools for measuring
+#
+# The trained model sees 512 tokens, and some failures need thousands. For these, costs are measured on a model with
+# random weights and room for 8,192 tokens. What it would say is meaningless; what it costs is real.
+#
+# A cost has three figures. *Tokens*: how many go through the model. *Attention units*: how many pairs of tokens would
+# be scored if every token were scored with every other, less those of the reused part: `total² - reused²`. A prompt
+# of
+# 14 tokens costs 196 cold, and 96 with 10 of them reused. *Seconds*: measured, the median of three runs, or one run
+# where it takes long.
+#
+# `record` keeps a line for the table at the end of the notebook.
+
+# %% tags=["chart"]
+long_config = autograder.GPT2Config(n_layer=2, n_head=1, n_embd=32, n_ctx=8192, n_vocab=tokenizer.n_vocab)
+long_model = autograder.random_model(long_config, seed=0)
+
+
+def feed(token_ids, cache):
+    """Prefill of the long model in chunks of 256 tokens, which keeps the matrix of scores small."""
+    for i in range(0, len(token_ids), 256):
+        logits = prefill(token_ids[i : i + 256], long_model, cache)
+    return logits
+
+
+def saved_entry(token_ids, name=""):
+    """An entry of the long model."""
+    cache = ModelCache(long_config.n_layer)
+    feed(token_ids, cache)
+    return Entry(token_ids, cache, name)
+
+
+def cut(saved, n):
+    """A new cache with the first n positions of a saved one. They depend on nothing that comes after them."""
+    part = ModelCache(len(saved.layers))
+    for old, new in zip(saved.layers, part.layers, strict=True):
+        new.append(old.keys[:, :n], old.values[:, :n])
+    return part
+
+
+@dataclass
+class Cost:
+    """What it takes to answer one prompt."""
+
+    tokens: int  # computed, not reused
+    units: int
+    seconds: float
+
+    def __str__(self):
+        return f"{self.tokens:,} tokens, {self.units / 1e6:.1f} million units, {self.seconds:.3f} s"
+
+
+def cost(prompt_ids, entry=None):
+    """The cost of a prompt's first logits, cold or with an entry whose ids begin the prompt."""
+    n = len(entry.token_ids) if entry else 0
+    start = (lambda: entry.cache.clone()) if entry else (lambda: ModelCache(long_config.n_layer))
+    units = len(prompt_ids) ** 2 - n**2
+    repeats = 3 if units < 10e6 else 1
+    seconds = measure(lambda cache: feed(prompt_ids[n:], cache), setup=start, repeats=repeats, warmup=0).median
+    return Cost(len(prompt_ids) - n, units, seconds)
+
+
+failures = {}
+
+
+def record(failure, diverged, effect):
+    """Keep a line for the table of failure modes; a cell that is run again replaces its line."""
+    failures[failure] = (diverged, effect)
+
+
+print("One warm-up run of 1,000 tokens:", cost(list(range(1000))))
+
+# %% [markdown]
+# ## a. Positions that do not continue
+#
+# GPT-2 adds row p of `wpe` to the token at position p. A suffix after a prefix of 200 tokens starts at position 200.
+# Two mistakes are common: the suffix starts again at 0 (*position reset*), or at 201 (*shift by one*, from counting
+# one token too many). Neither raises an error: rows 0 and 201 of `wpe` exist.
+#
+# The next cell saves a prefix of a play once, and continues it three ways on the trained model. At every length of
+# the suffix it compares the logits with those of a whole forward pass.
+
+# %% tags=["chart"]
+play = """First Citizen:
+Before we proceed any further, hear me speak.
+
+All:
+Speak, speak.
+
+First Citizen:
+You are all resolved rather to die than to famish?
+
+All:
+Resolved. resolved.
+
+First Citizen:
+First, you know Caius Marcius is chief enemy to the people.
+
+All:
+We know't, we know't.
+
+First Citizen:
+Let us kill him, and we'll have corn at our own price.
+Is't a verdict?
+
+All:
+No more talking on't; let it be done: away, away!
+
+Second Citizen:
+One word, good citizens.
+
+First Citizen:
+We are accounted poor citizens, the patricians good.
+What authority surfeits on would relieve us: if they
+would yield us but the superfluity, while it were
+wholesome, we might guess they relieved us humanely;
+"""
+play_ids = tokenizer.encode(play)
+prefix_ids, suffix_ids = play_ids[:200], play_ids[200:264]
+saved = save_prefix_cache(prefix_ids, weights)
+truth = forward(prefix_ids + suffix_ids, weights)[len(prefix_ids) :]  # row i: the logits after suffix token i
+
+
+def errors_from(start):
+    """The largest error of a logit after each suffix token, when the suffix starts at position `start`."""
+    cache, errors = saved.clone(), []
+    for i, token_id in enumerate(suffix_ids):
+        logits = decode_step(token_id, start + i, weights, cache)
+        errors.append(float(np.abs(logits - truth[i]).max()))
+    return errors
+
+
+lengths = list(range(1, len(suffix_ids) + 1))
+position_errors = {
+    "starts again at 0": errors_from(0),
+    "starts at 201": errors_from(201),
+    "starts at 200": errors_from(200),
+}
+autograder.charts.line_chart(
+    {name: (lengths, errors) for name, errors in position_errors.items()},
+    x_label="length of the suffix",
+    x_unit="tokens",
+    y_label="largest error of a logit",
+    log="y",
+    title="A suffix after 200 cached tokens, by the position it starts at",
+    model=weights,
+)
+
+# %% [markdown]
+# **What you should see:** a right continuation differs from the whole pass by rounding alone, around 0.00001. The two
+# wrong ones are off by thousands of times more, at every length. The reset is worse than the shift: neighboring rows
+# of `wpe` are alike.
+#
+# Now read what the model writes. Would you notice?
+
+
+# %% tags=["chart"]
+def text_from(start, n_new=60):
+    """Text after the prefix and the first 8 suffix tokens, with positions from `start`, drawn with the same dice."""
+    cache, new_ids, position = saved.clone(), [], start
+    dice = np.random.default_rng(5)
+    for token_id in suffix_ids[:8]:
+        logits = decode_step(token_id, position, weights, cache)
+        position += 1
+    for _ in range(n_new):
+        chances = np.cumsum(np.exp((logits - logits.max()) / 0.7))
+        new_ids.append(int(np.searchsorted(chances, dice.random() * chances[-1])))
+        logits = decode_step(new_ids[-1], position, weights, cache)
+        position += 1
+    return tokenizer.decode(new_ids)
+
+
+for start in (200, 0, 201):
+    print(f"--- suffix from position {start}\n{text_from(start)}\n")
+
+for name, label in (("positions reset", "starts again at 0"), ("positions shifted by one", "starts at 201")):
+    errors = position_errors[label]
+    record(name, "nowhere: the ids are equal", f"logits off by {min(errors):.2g} to {max(errors):.2g}, no error raised")
+
+# %% [markdown]
+# ## b. A saved cache that is changed by using it
+#
+# `generate_with_prefix` works on a clone. What if it did not? The next cell serves three requests, with the suffixes
+# A, B and A again, from one saved cache without cloning it.
+
+
+# %% tags=["chart"]
+def careless_reuse(saved, suffix_ids):
+    """Continues in the saved cache itself."""
+    for token_id in suffix_ids:
+        logits = decode_step(token_id, len(saved), weights, saved)
+    return logits
+
+
+suffix_a = tokenizer.encode("Second Citizen:\nSpeak on.")
+suffix_b = tokenizer.encode("MENENIUS:\nWhat work's, my countrymen, in hand?")
+for reuse, name in ((lambda s, x: generate_with_prefix(s, 200, x, weights), "clone"), (careless_reuse, "no clone")):
+    shared = save_prefix_cache(prefix_ids, weights)
+    for request, suffix in (("A", suffix_a), ("B", suffix_b), ("A", suffix_a)):
+        before, logits = len(shared), reuse(shared, suffix)
+        error = np.abs(logits - forward(prefix_ids + suffix, weights)[-1]).max()
+        print(f"{name:9} request {request}: saved length {before} -> {len(shared)}, largest error {error:.2g}")
+
+inherited = forward(prefix_ids + suffix_a + suffix_b, weights)[-1]
+shared = save_prefix_cache(prefix_ids, weights)
+careless_reuse(shared, suffix_a)
+second = careless_reuse(shared, suffix_b)
+wrong_by = np.abs(second - forward(prefix_ids + suffix_b, weights)[-1]).max()
+print(f"\nB's logits against those of prefix + A + B: {np.abs(second - inherited).max():.2g}")
+record(
+    "saved cache mutated",
+    "nowhere: the ids are equal",
+    f"2nd request off by {wrong_by:.2g}: it inherits the 1st one's tokens",
+)
+
+# %% [markdown]
+# **What you should see:** with a clone, the length stays 200 and all three answers are right. Without, the first
+# request is right, which is why a test with one request passes. The second one continues the first one's text: its
+# logits are exactly those of prefix + A + B. If A and B came from two people, one has just read what the other wrote.
+#
+# In a and b the answers were wrong. In all failures that follow, the answers are right and the work is done for
+# nothing.
+
+# %% [markdown]
+# ## c. Ranking is not matching
+#
+# ### The first tool: how many ids are shared
+#
+# Write the function that every diagnosis below stands on.
+
+
+# %% solution="longest-common-prefix"
+def longest_common_prefix(a, b):
+    """How many ids the two lists share from the start, as an int.
+
+    a, b: lists of token ids, of any lengths; either may be empty.
+    Counting ends at the first difference: [5, 7, 9, 2] and [5, 7, 8, 2] share 2. Where one list is the beginning of
+    the other, the result is the length of the shorter one. There is no error to raise.
+    """
+    ### BEGIN SOLUTION
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n
+    ### END SOLUTION
+
+
+# %% check="common-prefix"
+autograder.check("common-prefix")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `zip(a, b)` ends with the shorter list, so no index can run past an end. Count until the first pair that differs.
+# Compare ids with `==` or `!=`; `is` asks whether two objects are one, which is another question.
+#
+# </details>
+#
+# ### The log of a lookup
+#
+# A server holds several entries. For a new prompt it wants the longest one that can be reused. Two conditions decide:
+#
+# - **the key**: all ids of the entry are the first ids of the prompt. A *near miss*, equal but for the last id, is a
+#   miss.
+# - **the gate**: the entry is shorter than the prompt, `n < len(prompt)`. It must leave at least one token, because
+#   the logits of the next token come from computing the last token of the prompt, and the cache holds keys and values
+#   only.
+#
+# A *hit* is an entry that passes both. Before you write the lookup, write its log. A lookup that only returns an
+# entry cannot be diagnosed; one that says for each candidate what was decided, and on what figures, can.
+
+
+# %% solution="candidate-log"
+def candidate_log(entries, prompt_ids):
+    """What is decided about each entry, and on what figures: a list of dicts, one for each entry, in their order.
+
+    entries: a sequence of objects with .token_ids, maybe empty. prompt_ids: a list of at least one id.
+    The keys of each dict:
+        "n": the number of ids of the entry
+        "common": how many ids entry and prompt share from the start
+        "gate": True when the entry is shorter than the prompt
+        "key": True when all ids of the entry are the first ids of the prompt
+        "hit": True when both are True
+    """
+    ### BEGIN SOLUTION
+    rows = []
+    for entry in entries:
+        n = len(entry.token_ids)
+        common = longest_common_prefix(entry.token_ids, prompt_ids)
+        gate, key = n < len(prompt_ids), common == n
+        rows.append({"n": n, "common": common, "gate": gate, "key": key, "hit": gate and key})
+    return rows
+    ### END SOLUTION
+
+
+# %% check="candidate-log"
+autograder.check("candidate-log")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# The key condition needs no second comparison of ids: all ids of the entry match exactly when `common` equals `n`.
+# An entry longer than the prompt can share at most `len(prompt_ids)` ids, so it never passes.
+#
+# </details>
+#
+# ### The lookup
+
+
+# %% solution="lookup"
+def lookup(entries, prompt_ids):
+    """The entry to reuse for a prompt: the very object out of `entries`, or None.
+
+    entries: a sequence of objects with .token_ids, in any order, maybe empty. prompt_ids: a list of at least one id.
+    Only whole entries count: all ids of the entry begin the prompt, and at least one token of the prompt is left. Of
+    those, the longest is returned; where there is none, None.
+    """
+    ### BEGIN SOLUTION
+    rows = candidate_log(entries, prompt_ids)
+    hits = [entry for entry, row in zip(entries, rows, strict=True) if row["hit"]]
+    return max(hits, key=lambda entry: len(entry.token_ids), default=None)
+    ### END SOLUTION
+
+
+# %% check="lookup-longest-entry"
+autograder.check("lookup-longest-entry")
+
+# %% check="lookup-leaves-a-token"
+autograder.check("lookup-leaves-a-token")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# First keep the entries whose row in the log says hit, then take the longest of them. The other order, first the
+# longest and then a test of it, is the mistake of the next section. `max` takes a `key` and a `default` for an empty
+# list.
+#
+# </details>
+#
+# ### The failure, measured
+#
+# A server has a system prompt of 2,328 tokens. A request of 2,432 tokens arrives: the system prompt and 104 more.
+# The same request came once before, so there is also an entry of all 2,432.
+#
+# The lookup below is the one the server had. It ranks the entries by length, with `n <= len(prompt)`, and takes the
+# longest whose ids match. **Before you run the cell, decide:** which entry does it take, and what is left to compute?
+
+
+# %% tags=["chart"]
+def encode_chat(*messages, render=drifting_render_chat, add_generation_prompt=False):
+    """The ids of messages given as (role, content)."""
+    messages = [{"role": role, "content": content} for role, content in messages]
+    return tokenizer.encode(render(messages, add_generation_prompt))
+
+
+def system_ids(content):
+    return encode_chat(("system", content))
+
+
+system = filler(2328, lambda text: len(system_ids(text)))
+
+
+def ask(question):
+    return encode_chat(("system", system), ("user", question), add_generation_prompt=True)
+
+
+question = filler(2432, lambda text: len(ask(text)), seed=1)
+prompt_ids = ask(question)
+other_system = filler(2360, lambda text: len(system_ids(text)), seed=2)
+entries = [
+    saved_entry(system_ids(system)[:400], "first rules"),
+    saved_entry(system_ids(other_system), "other system"),
+    saved_entry(system_ids(system), "system"),
+    saved_entry(prompt_ids, "this prompt"),
+    saved_entry(prompt_ids + tokenizer.encode("Well, sir."), "with answer"),
+]
+
+
+def ranking_lookup(entries, prompt_ids):
+    """The longest entry with n <= len(prompt_ids) whose ids begin the prompt; prints what it decides."""
+    best = None
+    for entry in entries:
+        n = len(entry.token_ids)
+        gate, key = n <= len(prompt_ids), entry.token_ids == prompt_ids[:n]
+        print(f"  {entry.name:12}  n {n:,}  gate {gate!s:5}  key {key!s:5}  hit {gate and key}")
+        if gate and key and (best is None or n > len(best.token_ids)):
+            best = entry
+    return best
+
+
+def serve_quietly(prompt_ids, find):
+    """The server's code. When reuse fails for any reason, it computes the whole prompt."""
+    try:
+        entry = find(entries, prompt_ids)
+        suffix = prompt_ids[len(entry.token_ids) :]
+        if not suffix:
+            raise ValueError("the suffix is empty")
+        return entry, cost(prompt_ids, entry)
+    except Exception:
+        return None, cost(prompt_ids)
+
+
+print(f"prompt: {len(prompt_ids):,} tokens. The server's lookup:")
+entry, ranking_cost = serve_quietly(prompt_ids, ranking_lookup)
+print("  reused:", entry.name if entry else "nothing", "|", ranking_cost)
+
+# %% [markdown]
+# Every comparison of keys that should pass passes. The entry of 2,432 is chosen because it is the longest. It leaves
+# an empty suffix, the reuse raises, the `except` catches it, and the whole prompt is computed. The answer is right.
+# The entry of 2,328, which would have left 104 tokens, lost for being shorter. In the log above, compare the column
+# `n` with the prompt's length: there is the fault.
+#
+# Now your lookup and your log.
+
+# %% tags=["chart"]
+print(f"prompt: {len(prompt_ids):,} tokens. Your lookup:")
+for entry, row in zip(entries, candidate_log(entries, prompt_ids), strict=True):
+    print(f"  {entry.name:12}", "  ".join(f"{key} {value!s:5}" for key, value in row.items()))
+entry, lookup_cost = serve_quietly(prompt_ids, lookup)
+print("  reused:", entry.name if entry else "nothing", "|", lookup_cost)
+
+record(
+    "ranking, not matching",
+    f"nowhere: {len(prompt_ids):,} of {len(prompt_ids):,} ids equal",
+    f"{ranking_cost.tokens:,} tokens computed, not {lookup_cost.tokens:,}; "
+    f"{ranking_cost.seconds:.2f} s, not {lookup_cost.seconds:.2f} s",
+)
+autograder.charts.bar_chart(
+    {"n <= len(prompt)": ranking_cost.seconds, "n < len(prompt)": lookup_cost.seconds},
+    label="time to the first logits",
+    unit="s",
+    title=f"One comparison: {ranking_cost.tokens:,} tokens computed, or {lookup_cost.tokens:,}",
+    model=long_model,
+)
+
+# %% [markdown]
+# ## A miss that explains itself
+#
+# A miss costs as much as a server without a cache, and the answer does not show it. So it has to speak. One line is
+# enough to begin with: how much of the entry matched, and which token came next on each side.
+
+
+# %% solution="explain-miss"
+def explain_miss(stored_ids, live_ids):
+    """One line of text that says where a stored entry and a live prompt diverge.
+
+    stored_ids, live_ids: lists of token ids, of any lengths.
+    The line has this form, with 5919 the number of ids they share from the start and 5923 the number of stored ids:
+
+        common=5919 of 5923; stored next: 61; live next: 415
+
+    The two last numbers are the first id after the shared ones on each side. A side that has no id there says `end`:
+
+        common=5923 of 5923; stored next: end; live next: 415
+    """
+    ### BEGIN SOLUTION
+    common = longest_common_prefix(stored_ids, live_ids)
+
+    def next_id(ids):
+        return ids[common] if common < len(ids) else "end"
+
+    return f"common={common} of {len(stored_ids)}; stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}"
+    ### END SOLUTION
+
+
+# %% check="explain-miss"
+autograder.check("explain-miss")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# After `common` shared ids, the next one is `ids[common]`, if the list is that long. Return the line; printing it is
+# up to the caller.
+#
+# </details>
+#
+# Try it on the two prompts of the picture at the top: which token comes next on each side?
+
+# %% tags=["chart"]
+print(explain_miss(small["stored"], small["live"]))
+for name, ids in small.items():
+    next_id = ids[longest_common_prefix(small["stored"], small["live"])]
+    print(f"{name}: {next_id} is the token {tokenizer.tokens([next_id])[0]!r}")
+
+# %% [markdown]
+# ## d. Template drift
+#
+# A *template* writes the messages of a chat as one text. This one begins each message with `START`, the role and a
+# newline. `START` is a special token: the tokenizer never merges anything with it, so messages cannot run together.
+# The *generation prompt* at the end opens the assistant's message. It also holds an empty think block, `[think]`,
+# which tells the model to answer without thinking aloud. The block must be there; leaving it out would be another
+# request.
+#
+# `drifting_render_chat` (in the second setup cell) puts the block into the generation prompt. But when the answer has
+# become history, it writes the assistant's message without the block. The same words, at two times, are different
+# tokens.
+#
+# The next cell builds a long first turn, which the server stores while it answers, and the second turn.
+
+
+# %% tags=["chart"]
+def first_messages(system):
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": "Which of the parts is still to be given, and to whom?"},
+    ]
+
+
+def second_messages(letter):
+    return [
+        *first_messages(rules),
+        {"role": "assistant", "content": "The part of the messenger. Give it to Peter."},
+        {"role": "user", "content": f"Here is his letter. What do I answer? {letter}"},
+    ]
+
+
+def drifted(messages):
+    return tokenizer.encode(drifting_render_chat(messages, add_generation_prompt=True))
+
+
+rules = filler(5923, lambda text: len(drifted(first_messages(text))))
+letter = filler(7380, lambda text: len(drifted(second_messages(text))), seed=1)
+turn_1, turn_2 = first_messages(rules), second_messages(letter)
+stored_ids, live_ids = drifted(turn_1), drifted(turn_2)
+print(f"stored {len(stored_ids):,}, live {len(live_ids):,}")
+print(explain_miss(stored_ids, live_ids))
+print(
+    "stored goes on with", tokenizer.tokens(stored_ids[5919:]), "and live with", tokenizer.tokens(live_ids[5919:5923])
+)
+
+# %% [markdown]
+# Of 5,923 stored tokens 5,919 match. Four do not: the empty think block. Only whole entries count, so 7,380 tokens
+# are computed.
+#
+# Repair the template. The rule it has to keep: **the prompt of turn n, followed by the answer, is the beginning of
+# the prompt of turn n + 1.**
+
+
+# %% solution="render-chat"
+def render_chat(messages, add_generation_prompt=False):
+    """The messages as one text, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
+
+    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a text of
+    any kind: empty, with blanks and newlines at its ends, or with the template's own markers in it.
+    Each message becomes START, its role, a newline, and its content, unchanged. A message of the assistant has
+    NO_THOUGHT before its content, as the model had it in front of it when it answered.
+    With add_generation_prompt=True the text ends with GENERATION_PROMPT.
+    No messages give an empty text, or the generation prompt alone.
+    """
+    ### BEGIN SOLUTION
+    text = ""
+    for message in messages:
+        thought = NO_THOUGHT if message["role"] == "assistant" else ""
+        text += f"{START}{message['role']}\n{thought}{message['content']}"
+    return text + GENERATION_PROMPT if add_generation_prompt else text
+    ### END SOLUTION
+
+
+# %% check="turn-is-a-prefix"
+autograder.check("turn-is-a-prefix")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Write down the end of the text that the model sees when it answers, and the same place in the next turn's text. They
+# differ in one thing, so `drifting_render_chat` needs one more line. Leave the contents alone: no `strip`, no
+# `replace`, no test for an empty one. The model's answer is in the cache as it was generated, with every blank.
+#
+# </details>
+#
+# ### Two call sites
+#
+# The server calls the template in two places. `remember` runs while it answers, and stores the prompt. `request` runs
+# when the next prompt comes, and looks it up. Each has its own copy of the template:
+#
+#     def remember(messages):  return tokenizer.encode(template_of_remember(messages, add_generation_prompt=True))
+#     def request(messages):   return tokenizer.encode(template_of_request(messages, add_generation_prompt=True))
+#
+# You have a repaired `render_chat`. You look at the stored ids, see the think block at their end, and repair
+# `remember`. **Before you run the next cell, write down the line that `explain_miss` will print after this repair.**
+
+
+# %% tags=["chart"]
+def diagnose(template_of_remember, template_of_request):
+    """What explain_miss says about the two turns, for each call site's template."""
+    stored = tokenizer.encode(template_of_remember(turn_1, add_generation_prompt=True))
+    live = tokenizer.encode(template_of_request(turn_2, add_generation_prompt=True))
+    return explain_miss(stored, live)
+
+
+print("nothing repaired:   ", diagnose(drifting_render_chat, drifting_render_chat))
+print("`remember` repaired:", diagnose(render_chat, drifting_render_chat))
+
+# %% [markdown]
+# The two lines are equal, to the last digit. It looks as if the repair had not been loaded, or as if the cause were
+# elsewhere. Many people undo a right repair at this point.
+#
+# Look again at the line: `live next` is the first token of the answer. The side that lacks the block is the *live*
+# one, and `request` still has the old template. The stored prompt of a first turn has no assistant message in it, so
+# for this prompt both templates write the same text.
+#
+# The next cell repairs both, and also shows what the other half repair does in a conversation with one more turn.
+
+# %% tags=["chart"]
+print("both repaired:      ", diagnose(render_chat, render_chat))
+
+turn_3 = [*turn_2, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And if he will not?"}]
+stored_2 = tokenizer.encode(drifting_render_chat(turn_2, add_generation_prompt=True))
+live_3 = tokenizer.encode(render_chat(turn_3, add_generation_prompt=True))
+print("\nOnly `request` repaired, one turn later:\n                    ", explain_miss(stored_2, live_3))
+
+good_stored = saved_entry(tokenizer.encode(render_chat(turn_1, add_generation_prompt=True)))
+good_live = tokenizer.encode(render_chat(turn_2, add_generation_prompt=True))
+drift_cost = cost(live_ids, lookup([Entry(stored_ids)], live_ids))
+repaired_cost = cost(good_live, lookup([good_stored], good_live))
+print("\ndrifting:", drift_cost)
+print("repaired:", repaired_cost)
+record(
+    "template drift",
+    f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored",
+    f"{drift_cost.tokens:,} tokens computed, not {repaired_cost.tokens:,}; "
+    f"{drift_cost.seconds:.2f} s, not {repaired_cost.seconds:.2f} s",
+)
+
+# %% [markdown] written="two-call-sites" points=2
+# **Question 1 (2 points).** Why did repairing `remember` alone change nothing in the diagnosis, although the repair
+# was right and necessary? What would you change in the server's code so that this cannot happen again, and which
+# one-line test would have found the drift before any user did? Answer in four sentences at most.
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point: the line compares the output of two call sites, and the stored prompt of a first turn holds no
+# assistant message, so both templates give the same stored text; the block is missing on the live side, which
+# `request` writes with the old template. 1 point: one function builds the prompt and both sites call it (half), and a
+# test asserts the property itself (half): `render_chat(turn_2, True).startswith(render_chat(turn_1, True) + answer)`,
+# or that the entry stored by one site is found by the other.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## e. A system block that changes
+#
+# An agent works in steps. At each step, its program recalls a note that may help and writes it into the system
+# prompt, after the first 314 tokens. The note is chosen by the *newest* message, so at almost every step it is
+# another one. Here are six steps of such a conversation; the last prompt has 4,748 tokens.
+
+# %% tags=["chart"]
+notes = {
+    "sword": "Swords are kept in the chest by the wall, and counted twice.",
+    "letter": "A letter is read to the master first.",
+    "crown": "Crown and ring lie in the queen's box.",
+    "bell": "Ring the second bell when the house is full.",
+    "door": "Keep the great door shut in the last scene.",
+    "horse": "No horse comes on before the third act.",
+}
+talk = []
+for thing in notes:
+    talk += [
+        {"role": "user", "content": f"What do I do about the {thing}?"},
+        {"role": "assistant", "content": f"As the rule says of the {thing}, my lord."},
+    ]
+steps = [talk[: 2 * i + 1] for i in range(len(notes))]  # what was said up to each step
+
+
+def recall(message):
+    """The note that goes with a message."""
+    return next(note for thing, note in notes.items() if thing in message["content"])
+
+
+def head_ids(head):
+    return tokenizer.encode(f"{START}system\n{head}\n")
+
+
+def agent_prompt(note, messages, rest=""):
+    """The prompt of one step, with the note in the middle of the system message."""
+    system = {"role": "system", "content": f"{head}\n{note}\n{rest}"}
+    return tokenizer.encode(render_chat([system, *messages], add_generation_prompt=True))
+
+
+head = filler(314, lambda text: len(head_ids(text)))
+rest = filler(4748, lambda text: len(agent_prompt(recall(steps[-1][-1]), steps[-1], text)), seed=1)
+by_newest = [agent_prompt(recall(messages[-1]), messages, rest) for messages in steps]
+by_first = [agent_prompt(recall(messages[0]), messages, rest) for messages in steps]
+
+
+def shares(prompts):
+    """For each step after the first: (ids shared with the step before, ids in all)."""
+    return [(longest_common_prefix(old, new), len(new)) for old, new in pairwise(prompts)]
+
+
+for name, prompts in (("newest message", by_newest), ("first message", by_first)):
+    print(f"note chosen by the {name}:")
+    for step, (common, n) in enumerate(shares(prompts), 2):
+        print(f"  step {step}: {common:,} of {n:,} shared, {(n - common) / n:.1%} recomputed")
+
+# %% [markdown]
+# Chosen by the newest message, the note changes token 314 of 4,748, and 93% of the prompt is recomputed at each step,
+# the rules and the whole conversation behind the note among it. Chosen by the *first* message, it stays the same as
+# long as the conversation lasts, and only the new messages are computed. That is one repair. It has a price: the note
+# no longer fits the newest message.
+#
+# The other repair keeps the newest note, and puts it where nothing comes after it. What changes goes last.
+#
+# ### A prompt in the right order
+#
+# `build_prompt` puts the parts of a prompt in an order that reuses well. The descriptions of the tools, which a
+# program may hand over with their keys in any order, are written in one fixed order (*canonical* JSON).
+
+
+# %% solution="build-prompt"
+def build_prompt(system, tools, messages, now=None, notes=()):
+    """The text of a whole prompt: what stays the same first, what changes from call to call last.
+
+    system: a text. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
+    it. now: the time as a text, or None. notes: recalled notes, a list of texts, maybe empty.
+    What render_chat makes of these, in this order:
+        1. a message with the role "system": the text `system`, a newline, and the tools as JSON. The order of a
+           dict's keys makes no difference at any depth; the order of a list stays.
+        2. the messages, as they are
+        3. a message with the role "context": the time and the notes, each on a line of its own.
+           Without a time there is no line for it; without a time and notes there is no such message.
+        4. the generation prompt
+    """
+    ### BEGIN SOLUTION
+    tools_json = json.dumps(tools, sort_keys=True)
+    changing = ([] if now is None else [now]) + list(notes)
+    parts = [{"role": "system", "content": f"{system}\n{tools_json}"}, *messages]
+    if changing:
+        parts.append({"role": "context", "content": "\n".join(changing)})
+    return render_chat(parts, add_generation_prompt=True)
+    ### END SOLUTION
+
+
+# %% check="volatile-last"
+autograder.check("volatile-last")
+
+# %% check="canonical-tools"
+autograder.check("canonical-tools")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Make one list of messages and hand it to `render_chat` with `add_generation_prompt=True`. Make a new list:
+# `[first, *messages]` leaves the caller's `messages` as it was, and `messages.append(...)` does not.
+# `json.dumps` has an option `sort_keys`, which sorts at every depth.
+#
+# </details>
+#
+# Now the same six steps with the newest note last. The chart counts the tokens that have to be computed at each step.
+
+# %% tags=["chart"]
+last = [
+    tokenizer.encode(build_prompt(f"{head}\n{rest}", [], messages, notes=[recall(messages[-1])])) for messages in steps
+]
+computed = {
+    "by the newest message,\nin the system block": [n - common for common, n in shares(by_newest)],
+    "by the newest message,\nlast": [n - common for common, n in shares(last)],
+    "by the first message,\nin the system block": [n - common for common, n in shares(by_first)],
+}
+before, now_ids, stable = by_newest[-2], by_newest[-1], by_first[-1]
+mutating_cost = cost(now_ids, saved_entry(now_ids[:314]))
+stable_cost = cost(stable, saved_entry(stable[: longest_common_prefix(by_first[-2], stable)]))
+print("step 6, note by the newest message:", mutating_cost)
+print("step 6, note by the first message: ", stable_cost)
+record(
+    "mutating system block",
+    f"token {longest_common_prefix(before, now_ids):,} of {len(now_ids):,}",
+    f"{mutating_cost.tokens / len(now_ids):.0%} recomputed each step; "
+    f"{mutating_cost.seconds:.2f} s, not {stable_cost.seconds:.2f} s",
+)
+autograder.charts.line_chart(
+    {name: (range(2, 7), tokens) for name, tokens in computed.items()},
+    x_label="step",
+    y_label="computed",
+    y_unit="tokens",
+    log="y",
+    title="Where the recalled note stands decides what each step computes",
+)
+
+# %% [markdown]
+# **What you should see:** over 4,400 tokens at every step in the first case, a few dozen in the two others.
+#
+# ## f. The same text, other tokens
+#
+# The remaining ways to lose a prefix are small. The next cell takes one prompt of 200 tokens as stored, and changes
+# one thing at a time. For each change it shows how many of the stored ids can be reused, and checks that an answer
+# from the reused part is still right: the saved cache is cut to the shared ids, and the rest of the live prompt is
+# computed. (If everything is shared, one token is kept back.)
+
+# %% tags=["chart"]
+tool = {"name": "find_scene", "arguments": {"act": 1, "scene": 2}}
+tool_swapped = {"arguments": {"scene": 2, "act": 1}, "name": "find_scene"}
+question = [{"role": "user", "content": "Who comes on?"}]
+
+
+def canonical(system, tools=tool, now=None):
+    return tokenizer.encode(build_prompt(system, [tools], question, now=now))
+
+
+def as_it_comes(system, tools=tool, now=""):
+    """What many programs do: the time first, and the tools in the order in which they come."""
+    content = f"{now}{system}\n{json.dumps([tools])}"
+    return tokenizer.encode(
+        render_chat([{"role": "system", "content": content}, *question], add_generation_prompt=True)
+    )
+
+
+def at(clock):
+    return f"Today is Monday. It is {clock}.\n"
+
+
+text = filler(200, lambda text: len(canonical(text)))
+text_timed = filler(200, lambda text: len(as_it_comes(text, now=at("9:31"))))
+text_last = filler(200, lambda text: len(canonical(text, now=at("9:31"))))
+plain_ids = canonical(text)
+cases = {
+    "time first": (as_it_comes(text_timed, now=at("9:31")), as_it_comes(text_timed, now=at("9:32"))),
+    "time last": (canonical(text_last, now=at("9:31")), canonical(text_last, now=at("9:32"))),
+    "no time": (plain_ids, canonical(text)),
+    "two keys swapped": (as_it_comes(text), as_it_comes(text, tool_swapped)),
+    "two keys swapped, sorted": (plain_ids, canonical(text, tool_swapped)),
+    "one blank after a sentence more": (plain_ids, canonical(text.replace(". ", ".  ", 1))),
+    "start token doubled": (plain_ids, [tokenizer.eot_id, *plain_ids]),
+}
+reused = {}
+for name, (stored, live) in cases.items():
+    common = longest_common_prefix(stored, live)
+    keep = min(common, len(live) - 1)  # at least one token is left to compute
+    logits = prefill(live[keep:], weights, cut(save_prefix_cache(stored, weights), keep))
+    error = np.abs(logits - forward(live, weights)[-1]).max()
+    reused[name] = common
+    print(f"{name:32} {explain_miss(stored, live):58} error {error:.0e}")
+    if name in ("time first", "two keys swapped", "one blank after a sentence more", "start token doubled"):
+        record(name, f"token {common} of {len(stored)} stored", f"{1 - common / len(live):.0%} recomputed")
+autograder.charts.bar_chart(
+    reused, label="reusable", unit="tokens of 200", title="One prompt of 200 tokens, one thing changed at a time"
+)
+
+# %% [markdown]
+# The answers are right in each case. A miss is a matter of cost, never of correctness, as long as ids are compared.
+#
+# The last way is the least visible: the text is the same, and its tokens are not. BPE works on a whole text, so the
+# tokens of two halves, put together, need not be the tokens of the whole. A program that encodes the stored prefix
+# and the rest by themselves, and compares with a prompt encoded at once, loses the token at the join, or more.
+
+# %% tags=["chart"]
+for left, right in (("Give room, my lord", "s, and hear."), ("Speak, good ", "lord.")):
+    joined, whole = tokenizer.encode(left) + tokenizer.encode(right), tokenizer.encode(left + right)
+    print(f"same text: {tokenizer.decode(joined) == tokenizer.decode(whole)}, same ids: {joined == whole}")
+    print("  in two parts:", tokenizer.tokens(joined))
+    print("  at once:     ", tokenizer.tokens(whole))
+    print("  the left part as the stored entry:", explain_miss(tokenizer.encode(left), whole))
+
+left, right = tokenizer.encode(f"{START}user\nSpeak, good "), tokenizer.encode(f"{START}user\nHere.")
+whole = tokenizer.encode(f"{START}user\nSpeak, good {START}user\nHere.")
+print("joined at a special token, same ids:", left + right == whole)
+
+stored, live = tokenizer.encode("Speak, good "), tokenizer.encode("Speak, good lord.")
+record(
+    "join where BPE merges",
+    f"token {longest_common_prefix(stored, live)} of {len(stored)} stored",
+    "the whole entry is lost, though the text is the same",
+)
+
+# %% [markdown]
+# A blank at the end of a part is the usual trap: in GPT-2's vocabulary a blank belongs to the word after it. At a
+# special token nothing merges, so that is where a prefix may end. This is why each message begins with one.
+#
+# ## g. The near miss, and the loud miss
+#
+# Stored 5,923, common 5,919: a near miss. The lookup is right to refuse it, as an entry is used whole or not at all.
+# What the server does then is a choice, and two things must not happen: a wrong reuse, and silence. In c, `except
+# Exception` hid an error for as long as the server ran.
+#
+# The server below has no `except`. It asserts what reuse stands on before it reuses, it says what it did in one line,
+# and on a near miss it falls back to the shared part, which it cuts out of the entry.
+
+
+# %% tags=["chart"]
+def serve(prompt_ids, entries):
+    """One request: what is reused, told in one line. Raises when the reuse would be wrong."""
+    entry = lookup(entries, prompt_ids)
+    if entry is not None:
+        n = len(entry.token_ids)
+        assert prompt_ids[:n] == entry.token_ids and n < len(prompt_ids), "lookup returned an entry that does not fit"
+        assert len(entry.cache) == n, "the saved cache is not as long as its ids"
+        print(f"HIT  {n:,} tokens reused, {len(prompt_ids) - n:,} computed")
+        return entry
+    nearest = max(entries, key=lambda e: longest_common_prefix(e.token_ids, prompt_ids), default=None)
+    if nearest is None:
+        print(f"MISS no entries; {len(prompt_ids):,} computed")
+        return None
+    print("MISS", explain_miss(nearest.token_ids, prompt_ids))
+    common = min(longest_common_prefix(nearest.token_ids, prompt_ids), len(prompt_ids) - 1)
+    print(f"     falls back to the {common:,} shared tokens, {len(prompt_ids) - common:,} computed")
+    return Entry(prompt_ids[:common], cut(nearest.cache, common)) if common else None
+
+
+drifting_entry = saved_entry(stored_ids)
+print("repaired template:")
+serve(good_live, [good_stored])
+print("drifting template:")
+fallback_cost = cost(live_ids, serve(live_ids, [drifting_entry]))
+print("    ", fallback_cost)
+print("\nwithout the fallback:", drift_cost)
+record(
+    "near miss, with fallback",
+    f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored",
+    f"{fallback_cost.tokens:,} tokens computed, not {drift_cost.tokens:,}; "
+    f"{fallback_cost.seconds:.2f} s, not {drift_cost.seconds:.2f} s",
+)
+
+# %% [markdown]
+# The fallback makes the drift cheap. It does not make it right to keep: the next change to the template may move the
+# first difference to token 300, and the line `MISS common=...` in the log is how you would know.
+#
+# ## h. What belongs in the key
+#
+# Equal ids are not enough. Keys and values depend on the model's weights. They are stored in some dtype, with some
+# order of axes, and with positions counted in some way. Ids mean something only with the tokenizer that made them.
+# And there is the *tenant*: the customer on whose behalf a prompt was sent. One tenant's entry must not serve
+# another, however equal the ids.
+#
+# `cache_key` makes one text of all of these. Entries are kept in a dict under their keys.
+
+
+# %% solution="cache-key"
+def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
+    """The key, a text, under which the cache of these ids may be found again.
+
+    token_ids: a list of at least one id. All others are texts: the fingerprints of model and tokenizer, the dtype and
+    the layout of the stored arrays ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"),
+    and the tenant.
+    Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
+    keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not [12, 3].
+    """
+    ### BEGIN SOLUTION
+    fields = [list(token_ids), model, tokenizer, dtype, layout, positions, tenant]
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()
+    ### END SOLUTION
+
+
+# %% check="key-separates"
+autograder.check("key-separates")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Python's `hash()` of a text is another number in every process: try it in two terminals. A digest from `hashlib` is
+# the same everywhere; it wants bytes. Text put together with a separator is ambiguous as soon as a field holds the
+# separator. A format that quotes its fields, such as `json.dumps` of a list, is not.
+#
+# </details>
+#
+# ### The key at work
+#
+# The dict below is a cache shared by two tenants and two models. A digest is an *index*: it says where to look.
+# Whether what lies there is the right thing is decided by comparing the ids. With a digest of 256 bits two keys are
+# never equal by chance. Short ones are: the second half of the cell keeps 16 bits of the digest, as some caches do to
+# save space, and asks for 1,500 different prompts.
+
+# %% tags=["chart"]
+facts = {
+    "model": autograder.model_fingerprint(weights),
+    "tokenizer": f"byte-level BPE, {tokenizer.n_vocab} ids",
+    "dtype": "float32",
+    "layout": "n_head, n_seq, head_dim",
+    "positions": "wpe from 0",
+    "tenant": "Globe Theatre",
+}
+shared_ids = tokenizer.encode(f"{START}system\nYou answer the questions of the company.")
+store = {cache_key(shared_ids, **facts): Entry(shared_ids)}
+for about, change in (
+    ("the same", {}),
+    ("another tenant", {"tenant": "Rose Theatre"}),
+    ("another model", {"model": autograder.model_fingerprint(long_model)}),
+    ("another dtype", {"dtype": "float16"}),
+    ("another layout", {"layout": "n_seq, n_head, head_dim"}),
+):
+    found = cache_key(shared_ids, **{**facts, **change}) in store
+    print(f"{about:16} {'hit' if found else 'miss'}, equal ids")
+
+index, collisions = {}, []
+for i in range(1500):
+    ids = tokenizer.encode(f"{START}user\nWhat is line {i}?")
+    short = hashlib.sha256(cache_key(ids, **facts).encode()).hexdigest()[:4]  # 16 bits
+    if short in index and index[short] != ids:
+        collisions.append((index[short], ids))
+    index.setdefault(short, ids)
+print(f"\n{len(collisions)} of 1,500 prompts found another prompt's entry under their own 16-bit digest")
+if collisions:
+    stored, live = collisions[0]
+    print("  stored:", repr(tokenizer.decode(stored)), " live:", repr(tokenizer.decode(live)))
+    print("  comparing the ids refuses it:", explain_miss(stored, live))
+    common = longest_common_prefix(stored, live)
+    record(
+        "short digest trusted",
+        f"token {common} of {len(stored)} stored",
+        f"{len(collisions)} of 1,500 prompts would get a wrong cache",
+    )
+
+# %% [markdown] written="one-tenant-only" points=2
+# **Question 2 (2 points).** A colleague proposes to leave the tenant out of the key: many tenants send the same
+# system prompt, the keys and values would be the very same numbers, and much memory would be saved. What can a tenant
+# find out about another one if this is done, although every answer is right, and how? Name one kind of prefix for
+# which sharing would be harmless. Answer in four sentences at most.
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point: a hit is faster than a miss, so by sending a guessed prompt and timing the first token a tenant
+# learns whether somebody else has sent that prefix; by extending a guess token by token, also its content. 1 point: a
+# prefix that is public or the operator's own, such as the system prompt all tenants are given, holds nothing of a
+# tenant's and may be shared on purpose under a tenant name of its own; saying only "wrong answers" or "it is not
+# secure" gives no point, since the answers are right.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## i. The rules
+#
+# 1. **Positions continue.** The suffix's token i stands at `prefix_len + i`.
+# 2. **A saved cache is never written to.** Work on a clone. Test with three requests, A, B, A; one request proves
+#    nothing.
+# 3. **Match first, then rank.** All ids of the entry begin the prompt, and `n < len(prompt)`: a token must be left.
+# 4. **Turn n's prompt and answer are the beginning of turn n + 1's prompt.** Assert it in a test. One function builds
+#    the prompt.
+# 5. **What changes goes last.** Time, notes and whatever depends on the newest message come after everything that
+#    stays.
+# 6. **One form for one content.** Sorted keys, no stray blanks, one start token; end a prefix at a special token.
+# 7. **The key holds everything the numbers depend on**, and the tenant. A digest is an index; the ids decide.
+# 8. **A miss is loud.** It says how much was shared and what came next on each side. No silent `except`.
+# 9. **Measure the reuse**, not the idea of it: tokens computed per request, in the log, in production.
+#
+# And the table of what you have measured. Each line was made by your own functions, on this machine.
+
+# %% tags=["chart"]
+headings = ("failure", "where it diverged", "effect")
+lines = [headings, *((name, *line) for name, line in failures.items())]
+widths = [max(len(line[i]) for line in lines) for i in range(3)]
+for i, line in enumerate(lines):
+    print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if i == 0:
+        print("  ".join("-" * width for width in widths))
+
+# %% [markdown]
+# **What you should see:** thirteen lines. Three of them diverge nowhere: the ids were right, and the use of the cache
+# was wrong. In all others the ids differ at one token, and everything behind it is paid for.
+#
+# This is the last stage. You have written GPT-2's inference, given it a memory, saved that memory, and seen how it is
+# lost. The tools of this notebook work on any engine whose token ids you can log: count the shared prefix of two
+# requests that should share one, and read the line.
