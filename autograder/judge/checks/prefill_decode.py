@@ -7,6 +7,7 @@ count twice, and so that a function which never saw the earlier ids cannot run t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,25 +47,22 @@ ALL_ROWS = define(
     "logits of every token returned",
     "The logits of all tokens were returned: only those after the last token are asked for, one row [n_vocab].",
 )
-LAST_BUT_ONE = define(
-    "prefill-last-but-one",
-    "logits of the last token but one",
-    "These are the logits after the last token but one.",
-)
 SAME_POSITION = define(
     "prefill-one-position",
     "all tokens at one position",
     "It looks as if all tokens of a pass had been given one and the same position: token i stands at position + i.",
 )
-LAST_ROW_MISSING = define(
-    "prefill-last-row-missing",
-    "last prompt token not cached",
-    "The last token of the prompt has no row: its keys and values belong in the cache like all the others.",
+LAST_TOKEN_MISSING = define(
+    "prefill-last-token-missing",
+    "last prompt token left out",
+    "It looks as if the last token of the prompt were left out: it is fed like all the others, and has a row of keys "
+    "and values in the cache.",
 )
-CACHE_LEFT_EMPTY = define(
-    "prefill-cache-left-empty",
-    "the caller's cache stays empty",
-    "The cache that was passed is still empty: fill it, and do not make a new one or work on a clone.",
+OWN_CACHE = define(
+    "prefill-own-cache",
+    "the cache that was passed is not used",
+    "It looks as if the pass had an empty cache of its own: continue the one that was passed, and leave the new rows "
+    "in it.",
 )
 FED_TWICE = define(
     "prefill-fed-twice",
@@ -86,11 +84,6 @@ LOOKS_AHEAD = define(
     "later tokens change earlier rows",
     "The rows of earlier tokens change when a later token of the prompt changes, so a token can see what comes after "
     "it: look at the mask.",
-)
-CACHE_REPLACED = define(
-    "prefill-starts-anew",
-    "earlier chunks dropped",
-    "These are the logits of the last chunk as if it were the whole prompt: continue the cache that was passed.",
 )
 ROW_NOT_KEPT = define(
     "decode-row-not-kept",
@@ -188,6 +181,12 @@ ONE_STEP_TOO_MANY = define(
     "It looks as if the last new token were fed to the model as well: nothing is chosen after it, so it needs no step "
     "and no row. The cache ends with prompt + n_new - 1 rows.",
 )
+GENERATE_LIMIT_TOO_LOW = define(
+    "decode-generate-limit-too-low",
+    "the last new token counted against n_ctx",
+    "It looks as if the last new token were counted against n_ctx: it has no row, so a request fits while "
+    "prompt + n_new - 1 is at most n_ctx.",
+)
 LIMIT_TOO_LOW = define(
     "decode-limit-too-low",
     "limit one too low",
@@ -208,6 +207,11 @@ WINDOW_SLID = define(
     "decode-window-slid",
     "oldest rows dropped",
     "It looks as if the oldest rows were dropped to make room: that keeps the code running and spoils what it says.",
+)
+CUT_SHORT = define(
+    "generate-cut-short",
+    "fewer ids without a word",
+    "It stopped at the limit and returned fewer ids than were asked for: nobody notices that. Refuse the request.",
 )
 EMPTY_PROMPT = define(
     "prefill-empty-prompt",
@@ -262,7 +266,7 @@ def _wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[
 
     if n_past:
         yield POSITIONS_RESET, at(range(n_new))
-        yield CACHE_REPLACED, at(range(n_new), None)
+        yield OWN_CACHE, at(range(n_new), None)
         yield CACHED_ROWS_IGNORED, at(range(n_past, n_past + n_new), None)
         if 2 * n_past + n_new <= n_ctx:
             yield POSITIONS_COUNTED_TWICE, at(range(2 * n_past, 2 * n_past + n_new))
@@ -289,7 +293,7 @@ def _wrong_logits(
     if len(ids) - n_past > 1:
         yield ALL_ROWS, lambda: logits[n_past:]
         yield FIRST_TOKEN_LOGITS, lambda: logits[n_past]
-        yield LAST_BUT_ONE, lambda: logits[-2]
+        yield LAST_TOKEN_MISSING, lambda: logits[-2]
     yield ALL_ROWS, lambda: logits[-1:]
     for bug, wrong in _wrong_runs(model, ids, n_past):
         yield bug, lambda wrong=wrong: wrong().logits[-1]
@@ -352,21 +356,24 @@ def prefill_cache(student, cases):
         for n in lengths:
             with sweep.at(n):
                 cache, _ = _prefilled(student, model, ids[:n])
+                if student.length(cache) == 0:  # whose keys may be anything
+                    raise Failure(None, f"The cache is empty ({_after(model, n)}).", OWN_CACHE if n > 1 else None)
                 try:
                     _expect_rows(student.read_cache(cache, "the cache"), model, ids[:n], 0, _after(model, n))
                 except Failure as failure:
-                    ahead = failure.bug is None and n > 2 and _looks_ahead(student, model, ids[:n])
-                    raise Failure(None, failure.detail, LOOKS_AHEAD if ahead else failure.bug) from None
+                    bug = failure.bug if n > 3 else None  # at one to three tokens many mistakes look alike
+                    if n > 3 and bug is None and _looks_ahead(student, model, ids[:n]):
+                        bug = LOOKS_AHEAD
+                    raise Failure(None, failure.detail, bug) from None
     sweep.finish()
 
 
 def _looks_ahead(student: Student, model: JudgeModel, ids: list[int]) -> bool:
-    """Whether the student's rows of the first half change when only the last token does."""
-    half = len(ids) // 2
+    """Whether the student's earlier rows change when only the last token does."""
     other = [*ids[:-1], (ids[-1] + 1) % model.config.n_vocab]
     one, two = (student.read_cache(_prefilled(student, model, prompt)[0], "the cache") for prompt in (ids, other))
     return any(
-        not _same(a[:, :half], b[:, :half]) for x, y in zip(one, two, strict=True) for a, b in zip(x, y, strict=True)
+        not _same(a[:, :-1], b[:, :-1]) for x, y in zip(one, two, strict=True) for a, b in zip(x, y, strict=True)
     )
 
 
@@ -401,21 +408,19 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 def _count_bug(counts: list[int], n_past: int, n: int) -> Bug | None:
     """What the numbers of rows of the layers look like."""
     n_new = n - n_past
-    if len(counts) > 1 and counts[0] != n and len({*counts[1:]}) == 1 and counts[1] == n_past:
-        return ONE_LAYER_FOR_ALL if counts[0] > n else None
     if len(set(counts)) > 1:
-        return None
-    if counts[0] == n_past:
-        return ROW_NOT_KEPT if n_past else CACHE_LEFT_EMPTY if n_new > 1 else None
+        return ONE_LAYER_FOR_ALL if set(counts[1:]) == {n_past} and counts[0] > n else None
     if counts[0] == n + n_new:
         return ROW_KEPT_TWICE if n_past else FED_TWICE
-    return LAST_ROW_MISSING if counts[0] == n - 1 else None
+    if counts[0] == n_past and n_past:
+        return ROW_NOT_KEPT
+    return LAST_TOKEN_MISSING if counts[0] == n - 1 else None
 
 
 def _row_bug(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int) -> Bug | None:
     """What the wrong rows of a cache of the right length look like."""
     right = model.reference.run(ids).kv
-    flat = np.concatenate([a.ravel() for pair in kv for a in pair]).astype(np.float64)
+    flat = np.concatenate([a[:, n_past:].ravel() for pair in kv for a in pair]).astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(flat).all() and flat.any() and (flat == flat.astype(np.float16)).all():
             return HALF_PRECISION
@@ -426,7 +431,7 @@ def _row_bug(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int) -> Bug 
         return ROWS_REPLACED
 
     def looks_like(candidate: KV) -> bool:
-        return all(matches(a, b) for x, y in zip(kv, candidate, strict=True) for a, b in zip(x, y, strict=True))
+        return all(_same(a, b) for x, y in zip(kv, candidate, strict=True) for a, b in zip(x, y, strict=True))
 
     if all(any(_same(k, a) and _same(v, b) for a, b in right) for k, v in kv):
         return LAYERS_MIXED
@@ -573,23 +578,43 @@ def decode_grows_cache(student, cases):
 def generate_ids(student, cases):
     """generate returns a list of exactly n_new ids, each the one with the largest logit of a recompute of everything
     before it."""
-    lively = [_lively(model) for model in cases.odd]
-    plans = ((lively[0], 5, 9), (lively[2], 1, 12), (lively[1], 4, 1), (lively[1], 3, 2), (cases.trained, 11, 8))
-    sweep = Sweep("numbers of new ids")
-    for model, n_prompt, n_new in plans:
-        with sweep.at(n_new):
-            prompt, expected = _clear_prompt(cases, model, n_prompt, n_new)
-            where = f"for a prompt of {_tokens(n_prompt)} on {model.about}"
-            _expect_ids(student, model, prompt, n_new, expected, where)
-    with sweep.at(0):
-        ids = student.ids("generate", cases.ids(lively[0], 6, "none"), 0, lively[0])
-        if ids:
-            raise Failure(
-                None,
-                f"generate returned {len(ids)} id{'s' if len(ids) > 1 else ''} for n_new = 0.",
-                ZERO_GIVES_ONE if len(ids) == 1 else NUMBER_OF_IDS,
-            )
-    sweep.finish()
+    middle, small, large = (_lively(model) for model in cases.odd)
+    plans = ((middle, 5, 9), (large, 1, 12), (small, 3, 2), (small, 4, 1), (small, 6, 0), (cases.trained, 11, 8))
+    requests = [_request(cases, *plan) for plan in plans]
+    requests.append(requests[0])  # the same again: nothing may be left over from the first time
+    answers = [_answer(student, request) for request in requests]
+    wrong = [
+        i for i, (request, answer) in enumerate(zip(requests, answers, strict=True)) if not request.is_right(answer)
+    ]
+    if wrong:
+        detail = f"{requests[wrong[0]].fault(answers[wrong[0]])} {len(wrong)} of {len(requests)} requests go wrong."
+        raise Failure(None, detail, _ids_bug(student, requests, answers, wrong))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt, and its greedy ids as far as each of them leads clearly: a near tie must fail nobody."""
+
+    model: JudgeModel
+    prompt: list[int]
+    n_new: int
+    clear: list[int]
+
+    @property
+    def where(self) -> str:
+        return f"for a prompt of {_tokens(len(self.prompt))} on {self.model.about}"
+
+    def is_right(self, ids: list[int] | StudentError) -> bool:
+        return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear
+
+    def fault(self, ids: list[int] | StudentError) -> str:
+        """What is wrong with an answer, in a sentence."""
+        if isinstance(ids, StudentError):
+            return f"{ids.sentence[:-1]}, {self.where}."
+        if len(ids) != self.n_new:
+            return f"generate returned {len(ids)} ids where {self.n_new} are asked for ({self.where})."
+        first = next(i for i, (a, b) in enumerate(zip(ids, self.clear, strict=False)) if a != b)
+        return f"New id {first + 1} of {self.n_new} is not the greedy one ({self.where})."
 
 
 def _lively(model: JudgeModel) -> JudgeModel:
@@ -598,117 +623,144 @@ def _lively(model: JudgeModel) -> JudgeModel:
     return model.patched("wpe.weight", 3 * model.weights.wpe)
 
 
-def _clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> tuple[list[int], list[int]]:
-    """A prompt and its greedy ids, as far as each leads clearly: a near tie must fail nobody."""
-    best: tuple[list[int], list[int]] = ([], [])
+def _request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> Request:
+    best = None
     for attempt in range(6):
-        prompt = cases.ids(model, n_prompt, "clear", n_new, attempt)
-        ids, gaps = model.reference.greedy(prompt, n_new)
+        prompt = cases.ids(model, n_prompt, "request", n_new, attempt)
+        ids, gaps = model.reference.greedy(prompt, n_new) if n_new else ([], [])
         n_clear = next((i for i, gap in enumerate(gaps) if gap < CLEAR), n_new)
-        if not best[0] or n_clear > len(best[1]):
-            best = prompt, ids[:n_clear]
+        if best is None or n_clear > len(best.clear):
+            best = Request(model, prompt, n_new, ids[:n_clear])
         if n_clear == n_new:
             break
     return best
 
 
-def _expect_ids(
-    student: Student, model: JudgeModel, prompt: list[int], n_new: int, expected: list[int], where: str
-) -> None:
-    ids = student.ids("generate", prompt, n_new, model)
-    n_clear = len(expected)
-    if len(ids) == n_new and ids[:n_clear] == expected:
-        return
-    if len(ids) != n_new:
-        detail = f"generate returned {len(ids)} ids where {n_new} are asked for ({where})."
-    else:
-        first = next(i for i, (a, b) in enumerate(zip(ids, expected, strict=False)) if a != b)
-        detail = f"New id {first + 1} of {n_new} is not the greedy one ({where})."
-    raise Failure(None, detail, _ids_bug(student, model, prompt, n_new, ids, expected))
+def _answer(student: Student, request: Request) -> list[int] | StudentError:
+    try:
+        return student.ids("generate", request.prompt, request.n_new, request.model)
+    except StudentError as error:
+        if error.stub or error.kind == "missing":
+            raise
+        return error
 
 
-def _ids_bug(student, model, prompt, n_new, ids, expected) -> Bug | None:
-    n_clear = len(expected)
-    if ids == [*prompt, *ids[len(prompt) :]] and ids[len(prompt) :][:n_clear] == expected:
-        return PROMPT_RETURNED
-    if n_clear > 1 and ids[: n_clear - 1] == expected[1:] and len(ids) in (n_new - 1, n_new):
-        return FIRST_ID_LOST
-    if len(ids) != n_new and ids[:n_clear] == expected[: len(ids)]:
-        return NUMBER_OF_IDS
-    for bug, wrong in _wrong_generates(model, prompt, n_new):
-        candidate = wrong()
-        if candidate is not None and candidate[:n_clear] != expected and ids == candidate:
+def _ids_bug(student: Student, requests: list[Request], answers: list, wrong: list[int]) -> Bug | None:
+    """The bug that explains every answer; one alone may agree with it by chance."""
+    if wrong == [len(requests) - 1]:
+        return STATE_KEPT
+    first = wrong[0]
+    if isinstance(answers[first], list) and _answer(student, requests[first]) != answers[first]:
+        return STATE_KEPT if 0 not in wrong else SAMPLED
+    for bug, wrongly in _wrong_generates():
+        if all(_explains(wrongly(request), answer) for request, answer in zip(requests, answers, strict=True)):
             return bug
-    again = student.ids("generate", prompt, n_new, model)
-    return SAMPLED if again != ids else None
+    if all(isinstance(answer, list) for answer in answers):
+        pairs = list(zip(requests, answers, strict=True))
+        more = {len(answer) - request.n_new for request, answer in pairs if request.n_new}
+        if len(more) == 1 and 0 not in more and all(_agree(answer, request.clear) for request, answer in pairs):
+            return NUMBER_OF_IDS
+    return None
 
 
-def _wrong_generates(model: JudgeModel, prompt: list[int], n_new: int):
-    """The ids of loops that people get wrong; None where the loop would run past the end."""
-    reference, n_ctx, n = model.reference, model.config.n_ctx, len(prompt)
+def _agree(ids: list[int], right: list[int]) -> bool:
+    return all(a == b for a, b in zip(ids, right, strict=False))
 
-    def loop(feed: Callable[[list[int], int], tuple[list[int], list[int]]], first=((), ())):
-        def ids():
-            run = reference.run(prompt)
-            new: list[int] = []
-            steps = [first] if first[0] else []
-            while True:
-                for tokens, positions in steps:
-                    if not 0 <= min(positions) <= max(positions) < n_ctx:
-                        return None
-                    run = reference.run(tokens, past=run.kv, positions=positions)
-                new.append(int(run.logits[-1].argmax()))
-                if len(new) == n_new:
-                    return new
-                steps = [feed(new, run.kv[0][0].shape[1])]
 
-        return ids
+def _explains(ids: list[int] | None, answer: list[int] | StudentError) -> bool:
+    return answer.loud if isinstance(answer, StudentError) and ids is None else ids == answer
 
-    def newest_at(position: Callable[[int, int], int], **options):
-        return loop(lambda new, n_cached: ([new[-1]], [position(len(new) - 1, n_cached)]), **options)
 
-    yield GENERATE_RESTARTS, newest_at(lambda i, n_cached: i)
+def _wrong_generates() -> Iterator[tuple[Bug, Callable[[Request], list[int] | None]]]:
+    """The loops that people get wrong, as functions of a request; None where the loop would run past the end."""
+
+    def right(more: int = 0):
+        return lambda request: _loop(request, lambda prompt, new, n_cached: (new[-1:], [n_cached]), more)
+
+    yield PROMPT_RETURNED, lambda request: request.prompt + right()(request)
+    yield FIRST_ID_LOST, lambda request: right()(request)[1:]
+    yield FIRST_ID_LOST, lambda request: (right(1)(request) or [None])[1:]
+    yield ZERO_GIVES_ONE, lambda request: right(0 if request.n_new else 1)(request)
+
+    def newest_at(position: Callable[[int, int, int], int], first=None):
+        """The newest token at position(len(prompt), number of steps so far, cached length)."""
+        return lambda request: _loop(
+            request, lambda prompt, new, n: (new[-1:], [position(len(prompt), len(new) - 1, n)]), first=first
+        )
+
+    yield GENERATE_RESTARTS, newest_at(lambda n_prompt, i, n: i)
     for k in (1, -1, 2):
-        yield positions_shifted(k), newest_at(lambda i, n_cached, k=k: n_cached + k)
-    yield POSITIONS_COUNTED_TWICE, newest_at(lambda i, n_cached: n + n_cached)
-    yield GENERATE_STUCK, newest_at(lambda i, n_cached: n)
-    yield LAST_TOKEN_TWICE, newest_at(lambda i, n_cached: n_cached, first=(prompt[-1:], [n]))
-    yield LAST_TOKEN_TWICE, newest_at(lambda i, n_cached: n_cached - 1, first=(prompt[-1:], [n - 1]))
-    yield NOT_FED_BACK, loop(lambda new, n_cached: (prompt[-1:], [n_cached]))
-    yield NOT_FED_BACK, loop(lambda new, n_cached: (new[:1], [n_cached]))
-    yield FED_AGAIN, loop(lambda new, n_cached: (prompt + new, list(range(n_cached, n_cached + n + len(new)))))
-    yield FED_AGAIN, loop(lambda new, n_cached: (prompt + new, list(range(n + len(new)))))
+        yield positions_shifted(k), newest_at(lambda n_prompt, i, n, k=k: n + k)
+    yield POSITIONS_COUNTED_TWICE, newest_at(lambda n_prompt, i, n: n_prompt + n)
+    yield GENERATE_STUCK, newest_at(lambda n_prompt, i, n: n_prompt)
+    yield LAST_TOKEN_TWICE, newest_at(lambda n_prompt, i, n: n, first=0)
+    yield LAST_TOKEN_TWICE, newest_at(lambda n_prompt, i, n: n - 1, first=-1)
+    yield NOT_FED_BACK, lambda request: _loop(request, lambda prompt, new, n: (prompt[-1:], [n]))
+    yield NOT_FED_BACK, lambda request: _loop(request, lambda prompt, new, n: (new[:1], [n]))
+    yield (
+        FED_AGAIN,
+        lambda request: _loop(
+            request, lambda prompt, new, n: (prompt + new, list(range(n, n + len(prompt) + len(new))))
+        ),
+    )
+    yield (
+        FED_AGAIN,
+        lambda request: _loop(request, lambda prompt, new, n: (prompt + new, list(range(len(prompt) + len(new))))),
+    )
+
+
+def _loop(request: Request, feed: Callable, more: int = 0, first: int | None = None) -> list[int] | None:
+    """The ids of a generate that feeds, after each new id, the tokens and positions that `feed` says.
+
+    more: ids beyond n_new. first: the last prompt token is fed again before any, at len(prompt) + first.
+    """
+    reference, n_ctx, prompt = request.model.reference, request.model.config.n_ctx, request.prompt
+    n_new = max(0, request.n_new + more)
+    run = reference.run(prompt)
+    new: list[int] = []
+    step = None if first is None else (prompt[-1:], [len(prompt) + first])
+    while len(new) < n_new:
+        if step is not None:
+            tokens, positions = step
+            if not 0 <= min(positions) <= max(positions) < n_ctx:
+                return None
+            run = reference.run(tokens, past=run.kv, positions=positions)
+        new.append(int(run.logits[-1].argmax()))
+        step = feed(prompt, new, run.kv[0][0].shape[1])
+    return new
 
 
 @check(stage=STAGE, id="generate-work", points=1, title="Each token goes through the model once")
 def generate_work(student, cases):
     """generate sends prompt and new tokens through the model once: prompt + n_new - 1 tokens of work, however long the
     sequence grows."""
-    model = _lively(cases.odd[2])
     for n_prompt, n_new in ((6, 14), (3, 3)):
-        prompt, expected = _clear_prompt(cases, model, n_prompt, n_new)
-        ids, tokens = student.counted_ids("generate", prompt, n_new, model)
-        where = f"for a prompt of {n_prompt} and {n_new} new ids on {model.about}"
+        request = _request(cases, _lively(cases.odd[2]), n_prompt, n_new)
+        ids, tokens = student.counted_ids("generate", request.prompt, n_new, request.model)
+        where = f"for a prompt of {n_prompt} and {n_new} new ids on {request.model.about}"
         enough = n_prompt + n_new - 1
-        right = len(ids) == n_new and ids[: len(expected)] == expected
-        # A function that looks nothing like generating has done no work to be judged.
-        if not ids or (expected and ids[0] != expected[0]):
-            raise Failure(None, f"The first new id is not the greedy one, so there is nothing to count ({where}).")
-        # Not seen is neither passed nor accused: both who recompute and who do not are told how to be seen.
+        # A function that finds neither of the first two ids has not done the work that is to be counted.
+        if request.clear and not {*request.clear[:2]} & {*ids}:
+            raise Failure(None, f"The ids are not the greedy ones, so there is no work to be counted ({where}).")
+        # What is not seen is neither passed nor accused: whoever recomputes and whoever does not are told alike how
+        # to be seen. The student's own check cell says the same, so nobody learns of it from the mark.
         if tokens is None or tokens < enough - 0.5:
-            seen = f"{tokens or 0:.0f} of the {enough} tokens that must go through the model were seen"
+            seen = f"Only {tokens or 0:.0f} of the {enough} tokens that must go through the model were seen ({where})."
             remedy = "Call prefill and decode_step in generate, or multiply by the arrays in weights as they are."
-            raise Failure(None, f"Only {seen} ({where}). {remedy}")
-        # One token more is one step after the last new id: the check at the context limit is the one that tells.
+            raise Failure(None, f"{seen} {remedy}")
+        # One token more is a step for the last new id: the check of the context limit is the one that tells.
         if tokens > enough + 1.5:
-            whole = sum(range(n_prompt, enough + 1))
-            bug = None
-            if abs(tokens - enough - n_prompt) <= 1:
-                bug = PROMPT_RUN_TWICE
-            if tokens >= 0.9 * whole:
-                bug = RECOMPUTES if right else FED_AGAIN
             detail = f"generate sent {tokens:.0f} tokens through the model where {enough} are enough ({where})."
-            raise Failure(None, detail, bug)
+            raise Failure(None, detail, _work_bug(request, ids, tokens))
+
+
+def _work_bug(request: Request, ids: list[int], tokens: float) -> Bug | None:
+    n_prompt, n_new = len(request.prompt), request.n_new
+    if not request.is_right(ids):
+        return None  # something else is wrong, and has its own check
+    if abs(tokens - (2 * n_prompt + n_new - 1)) <= 1:
+        return PROMPT_RUN_TWICE
+    return RECOMPUTES if tokens >= 0.9 * sum(range(n_prompt, n_prompt + n_new)) else None
 
 
 # The limits
@@ -719,101 +771,120 @@ def decode_context_limit(student, cases):
     """Every position up to n_ctx - 1 can be used, so generate works while prompt + n_new - 1 <= n_ctx; one more token,
     or an empty prompt, is a ValueError or an IndexError."""
     model = cases.odd[1]
-    n_ctx, reference = model.config.n_ctx, model.reference
-    ids = cases.ids(model, n_ctx + 1)
-    full = reference.run(ids[:n_ctx])
-    on = f"on {model.about}"
+    ids = cases.ids(model, model.config.n_ctx + 1)
+    _expect_the_last_position(student, model, ids)
+    for n_prompt in (5, model.config.n_ctx):
+        _expect_a_full_context(student, _request(cases, _lively(model), n_prompt, model.config.n_ctx + 1 - n_prompt))
+    _expect_errors(student, model, ids)
 
-    # What fits
+
+def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int]) -> None:
+    n_ctx = model.config.n_ctx
+    ids = ids[:n_ctx]
     for name, n_past in (("prefill", 0), ("prefill", n_ctx - 3), ("decode_step", n_ctx - 1)):
-        cache = student.make_cache(model, _rows(full.kv, n_past))
-        what = f"up to position {n_ctx - 1}, the last one, {on}"
-        args = ([ids[n_past:n_ctx]] if name == "prefill" else [ids[n_past], n_past]) + [model, cache]
+        where = f"for tokens up to position {n_ctx - 1}, the last one, on {model.about}"
         try:
-            logits = student.array(name, *args)
+            logits = _pass(student, name, model, ids, n_past)
         except StudentError as error:
-            raise _limit_failure(error, what, LIMIT_TOO_LOW) from None
-        suspects = _wrong_logits(model, ids[:n_ctx], n_past)
-        expect_close(logits, full.logits[-1], name=name, axes=("id",), where=f"for tokens {what}", suspects=suspects)
-    lively = _lively(model)
-    for n_prompt in (5, n_ctx):
-        n_new = n_ctx + 1 - n_prompt
-        prompt, expected = _clear_prompt(cases, lively, n_prompt, n_new)
-        where = f"for a prompt of {n_prompt} and n_ctx = {n_ctx} on {model.about}"
-        try:
-            _expect_ids(student, lively, prompt, n_new, expected, where)
-        except StudentError as error:
-            bug = _one_step_too_many(student, lively, prompt, n_new)
-            raise _limit_failure(
-                error,
-                f"a prompt of {n_prompt} and {n_new} new ids, of which the last needs no row, {on} "
-                f"with n_ctx = {n_ctx}",
-                bug,
-            ) from None
+            if not error.loud:
+                raise
+            low = _works_one_earlier(student, name, model, ids[:-1], max(0, n_past - 1))
+            raise Failure(None, f"{error.sentence[:-1]}, {where}.", LIMIT_TOO_LOW if low else None) from None
+        suspects = _wrong_logits(model, ids, n_past)
+        right = model.reference.logits(ids)[-1]
+        expect_close(logits, right, name=name, axes=("id",), where=where, suspects=suspects)
 
-    # What does not
+
+def _expect_a_full_context(student: Student, request: Request) -> None:
+    answer = _answer(student, request)
+    if not request.is_right(answer):
+        bug = _full_context_bug(student, request) if isinstance(answer, StudentError) else None
+        detail = request.fault(answer)[:-1]
+        n_ctx = request.model.config.n_ctx
+        raise Failure(
+            None, f"{detail}, with {request.n_new} new ids, the last of which needs no row, and n_ctx = {n_ctx}.", bug
+        )
+
+
+def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
+    n_ctx = model.config.n_ctx
+    kv = model.reference.run(ids[:n_ctx]).kv
+    on = f"on {model.about}"
     for name, new, n_past, what in (
         ("prefill", ids[:3], n_ctx - 1, f"a chunk of 3 tokens after {n_ctx - 1} cached"),
-        ("prefill", ids[:1], n_ctx, "one token more than n_ctx"),
-        ("prefill", ids, 0, f"a prompt of n_ctx + 1 = {n_ctx + 1} tokens"),
-        ("decode_step", ids[n_ctx:], n_ctx, f"a decode step at position n_ctx = {n_ctx}"),
+        ("prefill", ids[:1], n_ctx, f"one token after {n_ctx} cached"),
+        ("prefill", ids, 0, f"a prompt of {n_ctx + 1} tokens"),
+        ("decode_step", ids[n_ctx:], n_ctx, f"a decode step at position {n_ctx}"),
     ):
-        cache = student.make_cache(model, _rows(full.kv, n_past))
-        args = ([new] if name == "prefill" else [new[0], n_past]) + [model, cache]
-        _expect_refusal(student, name, args, f"{what} {on}", _past_the_end(model, new, n_past, full))
+        cache = student.make_cache(model, _rows(kv, n_past))
+        args = (new, model, cache) if name == "prefill" else (new[0], n_past, model, cache)
+        logits = _unless_refused(student.array, name, *args)
+        if logits is not None:
+            suspects = _past_the_end(model, new, _rows(kv, n_past))
+            bug = next((bug for bug, wrong in suspects if matches(logits, wrong().logits[-1])), None)
+            raise _not_refused(f"{what} and n_ctx = {n_ctx} {on}", name, bug)
     for n_prompt, n_new in ((5, n_ctx - 3), (n_ctx, 2), (n_ctx + 1, 1)):
-        what = f"a prompt of {n_prompt} and {n_new} new ids, one too many for n_ctx = {n_ctx},"
-        student.expect_error("generate", ids[:n_prompt], n_new, model, what=what, bug=None)
-    empty = student.handle("ModelCache", model.config.n_layer)
-    student.expect_error("prefill", [], model, empty, what="an empty prompt", bug=EMPTY_PROMPT)
-    student.expect_error(
-        "prefill",
-        [],
-        model,
-        _cached(student, model, ids[:n_ctx], 4),
-        what="an empty chunk after 4 cached tokens",
-        bug=EMPTY_PROMPT,
-    )
+        new = _unless_refused(student.ids, "generate", ids[:n_prompt], n_new, model)
+        if new is not None:
+            what = f"a prompt of {n_prompt} and {n_new} new ids, one more than fits into n_ctx = {n_ctx}, {on}"
+            raise _not_refused(what, "generate", CUT_SHORT if len(new) < n_new else None)
+    for n_past, what in ((0, "an empty prompt"), (4, "an empty chunk after 4 cached tokens")):
+        cache = _cached(student, model, ids[:n_ctx], n_past)
+        student.expect_error("prefill", [], model, cache, what=what, bug=EMPTY_PROMPT)
     student.expect_error("generate", [], 3, model, what="an empty prompt", bug=EMPTY_PROMPT)
 
 
-def _limit_failure(error: StudentError, what: str, bug: Bug | None) -> Exception:
-    if error.stub or error.kind == "missing":
-        return error
-    return Failure(None, f"{error.sentence[:-1]}, for {what}.", bug if error.loud else None)
+def _unless_refused(call: Callable, name: str, *args):
+    """What the call returns; None when it raises a clear error."""
+    try:
+        return call(name, *args)
+    except StudentError as error:
+        if error.loud:
+            return None
+        raise
 
 
-def _one_step_too_many(student: Student, model: JudgeModel, prompt: list[int], n_new: int) -> Bug | None:
-    """Whether generate, where there is room, sends the last new token through the model as well."""
-    if n_new < 3:
+def _not_refused(what: str, name: str, bug: Bug | None) -> Failure:
+    return Failure(None, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug)
+
+
+def _pass(student: Student, name: str, model: JudgeModel, ids: list[int], n_past: int) -> np.ndarray:
+    """What prefill or decode_step of the student's makes of ids[n_past:], with the rows before them cached."""
+    cache = _cached(student, model, ids, n_past)
+    if name == "prefill":
+        return student.array("prefill", ids[n_past:], model, cache)
+    return student.array("decode_step", ids[-1], n_past, model, cache)
+
+
+def _works_one_earlier(student: Student, name: str, model: JudgeModel, ids: list[int], n_past: int) -> bool:
+    try:
+        return matches(_pass(student, name, model, ids, n_past), model.reference.logits(ids)[-1])
+    except StudentError:
+        return False
+
+
+def _full_context_bug(student: Student, request: Request) -> Bug | None:
+    """What a generate does that is refused exactly at the limit: looked at where there is room."""
+    shorter = replace(request, n_new=request.n_new - 2, clear=request.clear[: request.n_new - 2])
+    if shorter.n_new < 1:
         return None
     try:
-        _, tokens = student.counted_ids("generate", prompt, n_new - 2, model)
+        ids, tokens = student.counted_ids("generate", shorter.prompt, shorter.n_new, shorter.model)
     except StudentError:
         return None
-    return ONE_STEP_TOO_MANY if tokens and abs(tokens - len(prompt) - n_new + 2) < 0.5 else None
+    if not shorter.is_right(ids) or tokens is None:
+        return None
+    return ONE_STEP_TOO_MANY if abs(tokens - len(shorter.prompt) - shorter.n_new) < 0.5 else GENERATE_LIMIT_TOO_LOW
 
 
-def _past_the_end(model: JudgeModel, new: list[int], n_past: int, full: Run) -> Iterator[tuple[Bug, Callable]]:
+def _past_the_end(model: JudgeModel, new: list[int], past: KV) -> Iterator[tuple[Bug, Callable[[], Run]]]:
+    """The passes that put tokens where there is no position."""
     reference, n_ctx, n_new = model.reference, model.config.n_ctx, len(new)
-    past = _rows(full.kv, n_past) if n_past else None
+    n_past = past[0][0].shape[1]
     right = range(n_past, n_past + n_new)
     yield POSITION_CLAMPED, lambda: reference.run(new, past=past, positions=[min(p, n_ctx - 1) for p in right])
     yield POSITION_WRAPPED, lambda: reference.run(new, past=past, positions=[p % n_ctx for p in right])
-    if past:
-        late = [(k[:, -(n_ctx - n_new) :], v[:, -(n_ctx - n_new) :]) for k, v in past]
+    if n_past:
+        late = [(k[:, n_new - n_ctx :], v[:, n_new - n_ctx :]) for k, v in past]
         yield WINDOW_SLID, lambda: reference.run(new, past=late, positions=range(n_ctx - n_new, n_ctx))
     yield WINDOW_SLID, lambda: reference.run(new[-n_ctx:])
-
-
-def _expect_refusal(student: Student, name: str, args: list, what: str, suspects) -> None:
-    try:
-        logits = student.array(name, *args)
-    except StudentError as error:
-        if error.loud:
-            return
-        if error.stub or error.kind == "missing":
-            raise
-        raise Failure(None, f"For {what}, {error.sentence[:-1]}; a ValueError is expected.") from None
-    bug = next((bug for bug, wrong in suspects if matches(logits, wrong().logits[-1])), None)
-    raise Failure(None, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug)
