@@ -65,14 +65,14 @@ class Measurement:
         )
 
 
-class Comparison(dict[str, Measurement]):
+class Comparison(dict[Any, Measurement]):
     """Measurements by label, taken in turn. A dict that can also say how they compare."""
 
-    def __init__(self, measurements: Mapping[str, Measurement], control: str | None = None) -> None:
+    def __init__(self, measurements: Mapping[Any, Measurement], control: Any = None) -> None:
         super().__init__(measurements)
         self.control = control
 
-    def ratio(self, slower: str, faster: str) -> float:
+    def ratio(self, slower: Any, faster: Any) -> float:
         """How many times longer `slower` takes than `faster`, by their medians."""
         return self[slower].median / self[faster].median
 
@@ -88,8 +88,8 @@ class Comparison(dict[str, Measurement]):
         return abs(self[self.control + CONTROL].median / self[self.control].median - 1)
 
     def __str__(self) -> str:
-        width = max(len(label) for label in self)
-        lines = [f"{label:<{width}}  {Measurement(m.samples)}" for label, m in self.items()]
+        width = max(len(str(label)) for label in self)
+        lines = [f"{label!s:<{width}}  {Measurement(m.samples)}" for label, m in self.items()]
         if self.noise is not None:
             lines.append(f"the same function, measured twice, differed by {self.noise:.0%}")
         lines.append(machine())
@@ -113,16 +113,16 @@ def measure(
 
 
 def compare(
-    functions: Mapping[str, Callable[..., Any]],
+    functions: Mapping[Any, Callable[..., Any]],
     *,
     repeats: int = 7,
     warmup: int = 1,
-    setup: Mapping[str, Callable[[], Any]] | None = None,
-    control: str | None = None,
+    setup: Mapping[Any, Callable[[], Any]] | None = None,
+    control: Any = None,
 ) -> Comparison:
     """Time several functions in turn: one call of each, then the next round in another order.
 
-    `setup` gives the functions that need it something fresh for each call (see `measure`). `control`
+    The labels are texts, or numbers such as a length (then without `control`). `setup` gives the functions that need it something fresh for each call (see `measure`). `control`
     names a function to be measured a second time as if it were another one; `.noise` of the result
     then says by how much two measurements of the same thing differ.
     """
@@ -143,13 +143,13 @@ def compare(
     for label, fn in functions.items():
         for _ in range(warmup):
             _timed(fn, setup.get(label))
-    samples: dict[str, list[float]] = {label: [] for label in functions}
+    samples: dict[Any, list[float]] = {label: [] for label in functions}
     labels = list(functions)
     for round_number in range(repeats):
         start = round_number % len(labels)
         for label in labels[start:] + labels[:start]:
             samples[label].append(_timed(functions[label], setup.get(label)))
-    return Comparison({label: Measurement(tuple(values), label) for label, values in samples.items()}, control)
+    return Comparison({label: Measurement(tuple(values), str(label)) for label, values in samples.items()}, control)
 
 
 def _timed(fn: Callable[..., Any], setup: Callable[[], Any] | None) -> float:

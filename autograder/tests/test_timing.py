@@ -50,6 +50,12 @@ def test_a_ratio_compares_medians():
     assert 4 < result.ratio("slow", "fast") < 12
 
 
+def test_labels_may_be_numbers():
+    result = compare({8: sleeper(0.001), 16: sleeper(0.001)}, repeats=1)
+    assert list(result) == [8, 16]
+    assert str(result).splitlines()[1].startswith("16  ")
+
+
 def test_a_control_is_the_same_function_measured_as_another():
     result = compare({"a": sleeper(0.01), "b": sleeper(0.002)}, repeats=3, control="a")
     assert list(result) == ["a", "b", "a (control)"]
