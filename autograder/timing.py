@@ -85,7 +85,7 @@ class Comparison(dict[Any, Measurement]):
         """
         if self.control is None:
             return None
-        return abs(self[self.control + CONTROL].median / self[self.control].median - 1)
+        return abs(self[f"{self.control}{CONTROL}"].median / self[self.control].median - 1)
 
     def __str__(self) -> str:
         width = max(len(str(label)) for label in self)
@@ -122,9 +122,9 @@ def compare(
 ) -> Comparison:
     """Time several functions in turn: one call of each, then the next round in another order.
 
-    The labels are texts, or numbers such as a length (then without `control`). `setup` gives the functions that need it something fresh for each call (see `measure`). `control`
-    names a function to be measured a second time as if it were another one; `.noise` of the result
-    then says by how much two measurements of the same thing differ.
+    The labels are texts, or numbers such as a length. `setup` gives the functions that need it something
+    fresh for each call (see `measure`). `control` names a function to be measured a second time as if it
+    were another one; `.noise` of the result then says by how much two measurements of the same thing differ.
     """
     if not functions:
         raise ValueError("There is nothing to compare.")
@@ -136,9 +136,9 @@ def compare(
         if name not in functions:
             raise ValueError(f"{name!r} is none of the functions: {', '.join(map(repr, functions))}.")
     if control is not None:
-        functions[control + CONTROL] = functions[control]
+        functions[f"{control}{CONTROL}"] = functions[control]
         if control in setup:
-            setup[control + CONTROL] = setup[control]
+            setup[f"{control}{CONTROL}"] = setup[control]
 
     for label, fn in functions.items():
         for _ in range(warmup):
