@@ -14,80 +14,28 @@ Units are scaled to fit: seconds given as "s" may be drawn in ms, bytes given as
 
 from __future__ import annotations
 
-import io
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle, pairwise
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
-from autograder.timing import Measurement, machine, plain
-
-# Okabe and Ito's colors, the darkest first; a dash, a marker and a hatch for each
-_LOOKS = (
-    ("#000000", "-", "o", ""),
-    ("#0072B2", (0, (6, 2)), "s", "///"),
-    ("#D55E00", (0, (2, 1.5)), "^", "..."),
-    ("#009E73", (0, (7, 2, 1.5, 2)), "D", "\\\\\\"),
-    ("#CC79A7", (0, (4, 1.5, 1, 1.5, 1, 1.5)), "v", "xx"),
+from autograder.chart_style import (
+    GREY,
+    LOOKS,
+    Chart,
+    exact,
+    finish,
+    label_ends,
+    new_figure,
+    number,
+    plain_ticks,
+    scaled_unit,
+    with_unit,
 )
-_GREY = "#595959"
-_STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "axes.titlesize": 11.5,
-    "axes.titlepad": 12,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _GREY,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.7,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5.5,
-    "hatch.linewidth": 0.6,
-}
-_DPI = 144  # drawn at twice the size it is shown in, for sharp text
-_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
-_BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+from autograder.timing import Measurement, plain
 
 Series = Mapping[str, tuple[Sequence[float], Sequence[Any]]]
-
-
-class Chart:
-    """A finished chart. Jupyter shows it as a picture; `str` gives its numbers as a table."""
-
-    def __init__(self, figure: Any, title: str, table: str) -> None:
-        self.figure = figure
-        self.title = title
-        self.table = table
-
-    def save(self, path: Any) -> None:
-        """Write the chart to a file; the suffix decides the format (.png, .svg, .pdf)."""
-        self.figure.savefig(path, dpi=_DPI)
-
-    def show(self) -> None:
-        """Show the chart now, where it is not the last line of a cell."""
-        from IPython.display import display
-
-        display(self)
-
-    def png(self) -> bytes:
-        buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=_DPI)
-        return buffer.getvalue()
-
-    def __str__(self) -> str:
-        return "\n".join(filter(None, (self.title, self.table)))
-
-    __repr__ = __str__
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
-        width, height = (round(side * 72) for side in self.figure.get_size_inches())
-        size = {"image/png": {"width": int(width * 1.3), "height": int(height * 1.3)}}
-        return {"image/png": self.png(), "text/plain": str(self)}, size
 
 
 def line_chart(
@@ -115,10 +63,10 @@ def line_chart(
     ideal = {label: _points(xs, ys) for label, (xs, ys) in (reference or {}).items()}
     measured = any(points["measured"] for points in drawn.values())
     y_unit = y_unit or ("s" if measured else "")
-    factor, y_unit = _scaled_unit(y_unit, np.concatenate([p["y"] for p in drawn.values()]))
-    figure, axes = _figure(7.2, 4.3)
+    factor, y_unit = scaled_unit(y_unit, np.concatenate([p["y"] for p in drawn.values()]))
+    figure, axes = new_figure(7.2, 4.3)
     ends = []
-    for (label, points), (color, dash, marker, _) in zip(drawn.items(), cycle(_LOOKS), strict=False):
+    for (label, points), (color, dash, marker, _) in zip(drawn.items(), cycle(LOOKS), strict=False):
         y, low, high = (points[key] * factor for key in ("y", "low", "high"))
         if points["measured"]:
             axes.errorbar(points["x"], y, (y - low, high - y), fmt="none", ecolor=color, elinewidth=1.2, capsize=2.5)
@@ -127,24 +75,24 @@ def line_chart(
             label = f"{label}\nslope {fit_slope(points['x'], points['y']):.2f}"
         ends.append((points["x"][-1], y[-1], label, color))
     for label, points in ideal.items():
-        axes.plot(points["x"], points["y"] * factor, color=_GREY, linewidth=1, linestyle=(0, (1, 1)), zorder=2)
-        ends.append((points["x"][-1], points["y"][-1] * factor, label, _GREY))
+        axes.plot(points["x"], points["y"] * factor, color=GREY, linewidth=1, linestyle=(0, (1, 1)), zorder=2)
+        ends.append((points["x"][-1], points["y"][-1] * factor, label, GREY))
     axes.set_xscale("log" if "x" in log else "linear")
     axes.set_yscale("log" if "y" in log else "linear")
     if "y" not in log:
         axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    _plain_ticks(axes, log, sorted({float(x) for points in drawn.values() for x in points["x"]}))
-    axes.set_xlabel(_with_unit(x_label, x_unit))
-    axes.set_ylabel(_with_unit(y_label, y_unit))
+    plain_ticks(axes, log, sorted({float(x) for points in drawn.values() for x in points["x"]}))
+    axes.set_xlabel(with_unit(x_label, x_unit))
+    axes.set_ylabel(with_unit(y_label, y_unit))
     for label, x in (marks or {}).items():
-        axes.axvline(x, color=_GREY, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
+        axes.axvline(x, color=GREY, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
         axes.annotate(label, (x, 1), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      va="top", color=_GREY, fontsize=9)  # fmt: skip
-    _finish(figure, axes, title, note, model, measured)
-    _label_ends(figure, axes, ends)
-    rows = [f"{label}: " + ", ".join(f"{_exact(x)} -> {plain(y * factor)}" for x, y in zip(p["x"], p["y"], strict=True))
+                      va="top", color=GREY, fontsize=9)  # fmt: skip
+    finish(figure, axes, title, note, model, measured)
+    label_ends(figure, axes, ends)
+    rows = [f"{label}: " + ", ".join(f"{exact(x)} -> {plain(y * factor)}" for x, y in zip(p["x"], p["y"], strict=True))
             for label, p in {**drawn, **ideal}.items()]  # fmt: skip
-    return Chart(figure, title, "\n".join([f"{_with_unit(x_label, x_unit)} -> {_with_unit(y_label, y_unit)}", *rows]))
+    return Chart(figure, title, "\n".join([f"{with_unit(x_label, x_unit)} -> {with_unit(y_label, y_unit)}", *rows]))
 
 
 def bar_chart(
@@ -164,23 +112,23 @@ def bar_chart(
     groups = values if all(isinstance(v, Mapping) for v in values.values()) else {"": values}
     every = [value for group in groups.values() for value in group.values()]
     measured = any(isinstance(value, Measurement) for value in every)
-    factor, unit = _scaled_unit(unit or ("s" if measured else ""), np.array([_number(value) for value in every]))
-    looks = dict(zip(dict.fromkeys(name for group in groups.values() for name in group), cycle(_LOOKS), strict=False))
+    factor, unit = scaled_unit(unit or ("s" if measured else ""), np.array([number(value) for value in every]))
+    looks = dict(zip(dict.fromkeys(name for group in groups.values() for name in group), cycle(LOOKS), strict=False))
     place, ticks, names, rows = 0.0, [], [], []
-    figure, axes = _figure(7.2, 0.95 + 0.36 * len(every) + 0.42 * len(groups) * bool(list(groups) != [""]))
-    widest = max(_number(value) for value in every) * factor
+    figure, axes = new_figure(7.2, 0.95 + 0.36 * len(every) + 0.42 * len(groups) * bool(list(groups) != [""]))
+    widest = max(number(value) for value in every) * factor
     for heading, group in groups.items():
         if heading:
             axes.text(0, place, heading, fontweight="bold", va="center", transform=axes.get_yaxis_transform())
             place += 1
         for name, value in group.items():
             color, _, _, hatch = looks[name]
-            size = _number(value) * factor
+            size = number(value) * factor
             axes.barh(place, size, height=0.72, color=color if not hatch else "white", edgecolor=color, hatch=hatch)
             end = size
             if isinstance(value, Measurement):
                 low, high = (quartile * factor for quartile in value.spread)
-                axes.plot((low, high), (place, place), color=_GREY if hatch else "#999999", linewidth=2.2)
+                axes.plot((low, high), (place, place), color=GREY if hatch else "#999999", linewidth=2.2)
                 end = max(end, high)
             text = f"{plain(size)} {unit}".strip()
             axes.text(end + widest * 0.012, place, text, va="center", fontsize=9)
@@ -194,8 +142,8 @@ def bar_chart(
     axes.grid(axis="y", visible=False)
     axes.set_ylim(place - 0.75, -0.6)
     axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
-    axes.set_xlabel(_with_unit(label, unit))
-    _finish(figure, axes, title, note, model, measured)
+    axes.set_xlabel(with_unit(label, unit))
+    finish(figure, axes, title, note, model, measured)
     return Chart(figure, title, "\n".join(rows))
 
 
@@ -224,7 +172,7 @@ def heatmap(
     n_rows, n_columns = values.shape
     annotate = max(n_rows, n_columns) <= 12 if annotate is None else annotate
     side = float(np.clip(6.0 / max(n_rows, n_columns), 0.02, 0.5))
-    figure, axes = _figure(2.6 + max(3.0, side * n_columns), 1.7 + max(1.2, side * n_rows))
+    figure, axes = new_figure(2.6 + max(3.0, side * n_columns), 1.7 + max(1.2, side * n_rows))
     known = values[np.isfinite(values)]
     norm = (LogNorm if log else Normalize)(known.min(), known.max())
     axes.set_facecolor("#F4F4F4")
@@ -250,7 +198,7 @@ def heatmap(
     bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.03)
     bar.set_label(value_label)
     bar.outline.set_visible(False)
-    _finish(figure, axes, title, note, model, False)
+    finish(figure, axes, title, note, model, False)
     return Chart(figure, title, f"{value_label}: {n_rows} x {n_columns}, {plain(known.min())} to {plain(known.max())}")
 
 
@@ -281,7 +229,7 @@ def token_strip(
     }
     pitch = 1.75 if positions else 1.3
     widest = max(sum(_box_width(text) for text, _, _ in strip) for strip in strips.values())
-    figure, axes = _figure(max(6.0, widest * 0.1 + 1.9), 1.15 + 0.38 * pitch * len(rows))
+    figure, axes = new_figure(max(6.0, widest * 0.1 + 1.9), 1.15 + 0.38 * pitch * len(rows))
     bracket_end = 0.0
     for row, (label, strip) in enumerate(strips.items()):
         x, y = 0.0, row * pitch
@@ -294,7 +242,7 @@ def token_strip(
             axes.text(x + width / 2, y, text, ha="center", va="center_baseline", family="DejaVu Sans Mono",
                       fontsize=8.5, bbox=background)  # fmt: skip
             if positions and position is not None:
-                axes.text(x + width / 2, y + 0.5, str(position), ha="center", va="top", fontsize=7, color=_GREY)
+                axes.text(x + width / 2, y + 0.5, str(position), ha="center", va="top", fontsize=7, color=GREY)
             x += width
             bracket_end = max(bracket_end, x if is_shared else 0)
     if shared:
@@ -304,7 +252,7 @@ def token_strip(
     axes.set_xlim(-0.3, widest + 0.3)
     axes.set_ylim((len(rows) - 1) * pitch + (0.95 if positions else 0.5), -1.5 if shared else -0.6)
     axes.axis("off")
-    _finish(figure, axes, title, note, None, False)
+    finish(figure, axes, title, note, None, False)
     table = "\n".join(f"{label}: {'|'.join(text for text, _, _ in strip)}" for label, strip in strips.items())
     return Chart(figure, title, table)
 
@@ -312,7 +260,7 @@ def token_strip(
 def fit_slope(xs: Iterable[float], ys: Iterable[Any]) -> float:
     """The slope of the straight line through log(x), log(y): 1 where y grows as x, 2 where as x squared."""
     x = np.log(np.array([float(value) for value in xs]))
-    y = np.log(np.array([_number(value) for value in ys]))
+    y = np.log(np.array([number(value) for value in ys]))
     if len(x) < 2:
         raise ValueError("A slope needs at least two points.")
     return float(np.polyfit(x, y, 1)[0])
@@ -336,103 +284,14 @@ def _shortened(tokens: list[str], positions: list[int], shared: int) -> list[tup
     return [*boxes[:4], left_out, *boxes[shared - 4 :]]
 
 
-def _number(value: Any) -> float:
-    return value.median if isinstance(value, Measurement) else float(value)
-
-
 def _points(xs: Sequence[float], ys: Sequence[Any]) -> dict[str, Any]:
     if len(xs) != len(ys) or not len(xs):
         raise ValueError(f"A line needs as many y as x, and at least one; there are {len(xs)} x and {len(ys)} y.")
     spreads = [y.spread if isinstance(y, Measurement) else (float(y), float(y)) for y in ys]
     return {
         "x": np.array([float(x) for x in xs]),
-        "y": np.array([_number(y) for y in ys]),
+        "y": np.array([number(y) for y in ys]),
         "low": np.array([low for low, _ in spreads]),
         "high": np.array([high for _, high in spreads]),
         "measured": any(isinstance(y, Measurement) for y in ys),
     }
-
-
-def _scaled_unit(unit: str, values: np.ndarray) -> tuple[float, str]:
-    """The factor to draw the values with, and the unit that goes with it."""
-    largest = float(np.max(np.abs(values), initial=0))
-    for size, name in {"s": _TIME, "B": _BYTES}.get(unit, ()):
-        if largest >= size:
-            return 1 / size, name
-    return 1.0, unit
-
-
-def _exact(value: float) -> str:
-    """A whole number with all its digits (a length of 1024 is not 1020), any other as plain() gives it."""
-    return f"{value:.0f}" if float(value).is_integer() else plain(value)
-
-
-def _with_unit(label: str, unit: str) -> str:
-    return f"{label} ({unit})" if unit else label
-
-
-def _figure(width: float, height: float) -> tuple[Any, Any]:
-    """A figure with one pair of axes, made without pyplot so that nothing is shown twice or kept alive."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
-        return figure, figure.add_subplot()
-
-
-def _plain_ticks(axes: Any, log: str, xs: list[float]) -> None:
-    """Ticks without powers of ten; on a log x axis, the measured x themselves when they are few."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for key, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: _exact(value)))
-        if key in log:
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_minor_formatter(NullFormatter())
-    if "x" in log and len(xs) <= 9:
-        axes.set_xticks(xs)
-
-
-def _label_ends(figure: Any, axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
-    """Write each line's label beside its last point, moved apart where they would overlap."""
-    figure.draw_without_rendering()
-    box = axes.get_window_extent()
-    em = figure.dpi / 72 * 9.5
-    wanted = []
-    for x, y, label, color in ends:
-        text = "\n".join(line for part in label.split("\n") for line in textwrap.wrap(part, 22) or [""])
-        _, pixel = axes.transData.transform((x, y))
-        height = em * 1.3 * (text.count("\n") + 1)
-        wanted.append([float(pixel), height, text, color, (x, y)])
-    wanted.sort(key=lambda item: item[0])
-    for lower, upper in pairwise(wanted):
-        upper[0] = max(upper[0], lower[0] + (lower[1] + upper[1]) / 2)
-    overflow = wanted[-1][0] + wanted[-1][1] / 2 - (box.y1 + em)
-    for item in wanted if overflow > 0 else ():
-        item[0] -= overflow
-    for pixel, _, text, color, (x, y) in wanted:
-        place = (pixel - box.y0) / box.height
-        arrow = {"arrowstyle": "-", "color": color, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4}
-        axes.annotate(text, (x, y), (1.03, place), textcoords="axes fraction", va="center", color=color,
-                      fontweight="bold", fontsize=9.5, arrowprops=arrow, annotation_clip=False)  # fmt: skip
-
-
-def _finish(figure: Any, axes: Any, title: str, note: str, model: Any, measured: bool) -> None:
-    """The title, and the caption: a note of the author's, the model and, for what was measured, the machine."""
-    width = figure.get_size_inches()[0]
-    if title:
-        axes.set_title("\n".join(textwrap.wrap(title, int(width * 10))), loc="left", fontweight="bold")
-    facts = ". ".join(filter(None, (_describe(model), machine() if measured else "")))
-    lines = [line for part in (note, facts) if part for line in textwrap.wrap(part, int(width * 15))]
-    if lines:
-        figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7.8, color=_GREY)
-
-
-def _describe(model: Any) -> str:
-    if model is None or isinstance(model, str):
-        return model or ""
-    config = getattr(model, "config", model)
-    return f"GPT-2 with {config.n_layer} blocks, {config.n_head} heads, n_embd {config.n_embd}, n_ctx {config.n_ctx}"
