@@ -87,20 +87,23 @@ def _dependencies() -> Iterator[Finding]:
 
 
 def _alembic() -> Finding:
-    beside = Path(sys.executable).with_name("alembic")
+    """nbgrader calls it by name when it makes a gradebook; the course's configuration puts it on PATH."""
+    from autograder.grading.environment import put_own_programs_on_path
+
+    put_own_programs_on_path()
     if found := shutil.which("alembic"):
         return Finding("alembic", found)
-    remedy = f"to mark with nbgrader, activate the environment, or add {beside.parent} to PATH"
-    return Finding("alembic", "not on PATH", remedy, needed=False)
+    return Finding("alembic", "not found", "pip install alembic, in the environment that nbgrader runs in")
 
 
 def _sandbox() -> Finding:
-    if found := shutil.which("bwrap"):
-        return Finding("bubblewrap", found)
-    remedy = "apt install bubblewrap" if sys.platform == "linux" else "it exists for Linux only"
-    return Finding(
-        "bubblewrap", "not installed; submissions are graded without an operating-system sandbox", remedy, needed=False
-    )
+    from autograder.worker.sandbox import isolation
+
+    found = isolation()
+    if found.complete:
+        return Finding("sandbox", f"{found.name}, which works here")
+    remedy = "before marking what others wrote, apt install bubblewrap, or mark on a Linux machine where it works"
+    return Finding("sandbox", found.missing, remedy, needed=False)
 
 
 def _numpy() -> Finding:
