@@ -700,6 +700,27 @@ WRONG = [
         None,
     ),
     Wrong(
+        "no-return",
+        "The logits are computed and not returned.",
+        _answer("logits = advance(suffix_ids, prefix_len, weights, cache)"),
+        (EQUAL, POSITION, PRISTINE, IN_TURN, USED, REFUSALS),
+        "nothing-returned",
+    ),
+    Wrong(
+        "every-tokens-logits",
+        "All rows of logits are returned.",
+        _answer("return np.stack([decode_step(t, prefix_len + i, weights, cache) for i, t in enumerate(suffix_ids)])"),
+        ANSWERS,
+        "logits-of-all-new-tokens",
+    ),
+    Wrong(
+        "next-token-returned",
+        "The id with the largest logit instead of the logits.",
+        _answer("return advance(suffix_ids, prefix_len, weights, cache).argmax()"),
+        ANSWERS,
+        "token-returned",
+    ),
+    Wrong(
         "suffix-consumed",
         "The loop takes the tokens out of the caller's list.",
         _answer(
@@ -771,6 +792,33 @@ WRONG = [
         "file-keys-values-swapped",
     ),
     Wrong(
+        "kept-in-a-dict",
+        "The writer keeps the cache in memory, and the file is only a token.",
+        (
+            (WRITE, "def write_prefix_cache(", "kept = {}\n\n\ndef write_prefix_cache("),
+            (WRITE, "    save_file(tensors,", "    kept[str(path)] = tensors\n    save_file({},"),
+            (READ, "tensors = {name: file.get_tensor(name) for name in names}", "tensors = kept[str(path)]"),
+            (READ, "(SafetensorError, TypeError)", "(SafetensorError, TypeError, KeyError)"),
+        ),
+        (ROUND_TRIP,),
+        "not-in-the-file",
+    ),
+    Wrong(
+        "one-cache-read-into",
+        "Every file is read into the same cache.",
+        (
+            (READ, "def read_prefix_cache(", "loaded = {}\n\n\ndef read_prefix_cache("),
+            (
+                READ,
+                "    saved = ModelCache(weights.config.n_layer)\n",
+                "    n_layer = weights.config.n_layer\n    saved = loaded.setdefault(n_layer, ModelCache(n_layer))\n"
+                "    for layer in saved.layers:\n        layer.__init__()\n",
+            ),
+        ),
+        (ROUND_TRIP,),
+        "read-caches-shared",
+    ),
+    Wrong(
         "no-fingerprint",
         "The model is not compared.",
         ((FACTS, '        "fingerprint": autograder.model_fingerprint(weights),\n', ""),),
@@ -796,7 +844,7 @@ WRONG = [
         (
             (
                 TENSORS,
-                "shape = (config.n_head, len(prefix_ids), config.n_embd // config.n_head)",
+                "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
                 "shape = tensors['layers.0.keys'].shape",
             ),
         ),
