@@ -18,7 +18,7 @@ from autograder.judge.framework import checks_of
 from autograder.model.load import model_folder
 from autograder.notebooks.build import build
 from autograder.stages import find_stage
-from autograder.tests.cli.test_commands import COMMAND, autograder, fastest
+from autograder.tests.cli.test_commands import COMMAND, autograder
 from autograder.tests.submissions import Wrong, submissions_of
 
 STAGE = find_stage("save-and-reuse")
@@ -135,8 +135,19 @@ def test_another_model_can_be_used(student, tmp_path):
     assert "model.safetensors" in result.stderr
 
 
-def test_the_last_line_comes_within_two_seconds(student):
-    assert fastest(*COMMAND, "test", "--notebook", str(student(solution()))) < 2.0
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not count the time of child processes")
+def test_a_run_costs_less_than_two_seconds_of_a_processor(student):
+    """Not by the clock, which on a machine that runs other tests says little; `make bench` gives that."""
+    import resource
+
+    command = [*COMMAND, "test", "--notebook", str(student(solution()))]
+    costs = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(costs) < 2.0, costs
 
 
 # Watching
