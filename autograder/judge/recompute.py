@@ -26,7 +26,7 @@ class Mistakes:
     mask: str = "causal"  # "causal", "none", "no-offset", "strict", "reversed", "zeros", "after-softmax"
     softmax: str = "keys"  # "keys", "queries": the axis it runs over
     qkv: str = "qkv"  # the order in which c_attn's three parts are taken
-    split: str = "right"  # "right", "reshape", "interleaved" (each head's q, k, v side by side)
+    split: str = "right"  # "right", "reshape", "interleaved" (each head's q, k, v side by side), "strided"
     merge: str = "right"  # "right", "reshape"
     scale: str = "head_dim"  # "head_dim", "none", "n_embd", "n_head", "no-root" (head_dim itself)
     gelu: str = "tanh"  # "tanh", "exact", "sigmoid", "relu", "none"
@@ -177,6 +177,8 @@ class Reference:
         parts = dict(zip(mistakes.qkv, np.split(qkv, 3, axis=-1), strict=True))
         if mistakes.split == "right":
             q, k, v = (parts[p].reshape(n_new, n_head, -1).swapaxes(0, 1) for p in "qkv")
+        elif mistakes.split == "strided":  # head h has every n_head-th feature
+            q, k, v = (parts[p].reshape(n_new, -1, n_head).transpose(2, 0, 1) for p in "qkv")
         elif mistakes.split == "interleaved":
             q, k, v = np.split(qkv.reshape(n_new, n_head, -1).swapaxes(0, 1), 3, axis=-1)
         else:

@@ -125,6 +125,12 @@ HEADS_INTERLEAVED = define(
     "It looks as if c_attn's result were cut into heads first and each head into q, k, v: it holds all heads' queries, "
     "then all keys, then all values.",
 )
+HEADS_STRIDED = define(
+    "heads-strided",
+    "heads take every n_head-th feature",
+    "It looks as if head h had every n_head-th feature: its head_dim features stand side by side, so reshape to "
+    "[n_seq, n_head, head_dim].",
+)
 SOFTMAX_OVERFLOW = define(
     "softmax-overflow",
     "softmax without taking off the largest",
@@ -188,8 +194,9 @@ WTE_SCALED = define(
 PROBABILITIES = define(
     "probabilities", "softmax of the logits", "It looks as if a softmax were applied at the end: return the logits."
 )
-LAST_BLOCK_MISSING = define("last-block-missing", "last block left out", "It looks as if the last block were left out.")
-ONLY_FIRST_BLOCK = define("only-first-block", "only the first block", "It looks as if only the first block were used.")
+BLOCKS_LEFT_OUT = define(
+    "blocks-left-out", "last blocks left out", "It looks as if the loop over the blocks ended too early."
+)
 BLOCKS_REVERSED = define("blocks-reversed", "blocks reversed", "It looks as if the blocks were used last to first.")
 ONLY_LAST_ROW = define(
     "only-last-row",
@@ -201,6 +208,14 @@ FIXED_SIZES = define(
     "sizes of the trained model",
     "The same code gives the right numbers on the trained model, so a size looks fixed to that model's, perhaps "
     "through the notebook's own `weights`: take every size from the arguments.",
+)
+NOTEBOOK_WEIGHTS = define(
+    "notebook-weights",
+    "the notebook's own weights",
+    "These are the numbers of the trained model: use the weights that are passed, not the notebook's variable.",
+)
+LOGITS_TRANSPOSED = define(
+    "logits-transposed", "logits transposed", "It looks as if rows and columns were swapped: a row is a position."
 )
 EMPTY_ACCEPTED = define(
     "empty-accepted", "empty sequence accepted", "It looks as if an empty list were not looked for: check the length."
@@ -270,6 +285,7 @@ _ATTENTION: tuple[Suspect, ...] = (
     (bugs.KEYS_VALUES_SWAPPED, Mistakes(qkv="qvk")),
     *((bugs.QKV_ORDER, Mistakes(qkv=order)) for order in ("kqv", "kvq", "vqk", "vkq")),
     (HEADS_INTERLEAVED, Mistakes(split="interleaved")),
+    (HEADS_STRIDED, Mistakes(split="strided")),
     (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape")),
     (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape", merge="reshape")),
     (bugs.HEADS_MERGED_WRONG, Mistakes(merge="reshape")),
@@ -307,8 +323,8 @@ _FORWARD: tuple[Suspect, ...] = (
     (bugs.NO_FINAL_LAYER_NORM, Mistakes(final_norm=False)),
     (PROBABILITIES, Mistakes(head="probabilities")),
     (bugs.LAYERS_AS_TEXT, Mistakes(layers_as_text=True)),
-    (LAST_BLOCK_MISSING, Mistakes(blocks="not-last")),
-    (ONLY_FIRST_BLOCK, Mistakes(blocks="first-only")),
+    (BLOCKS_LEFT_OUT, Mistakes(blocks="not-last")),
+    (BLOCKS_LEFT_OUT, Mistakes(blocks="first-only")),
     (BLOCKS_REVERSED, Mistakes(blocks="reversed")),
     *_BLOCK,
 )
@@ -326,6 +342,7 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
             gelu(x),
             name="gelu",
             where=f"for {_axes(shape)} between -5 and 5",
+            axes={1: ("element",), 2: ("row", "column"), 3: ("table", "row", "column")}[len(shape)],
             suspects=(
                 (GELU_EXACT, lambda x=x: gelu(x, "exact")),
                 (GELU_SIGMOID, lambda x=x: gelu(x, "sigmoid")),
@@ -339,7 +356,9 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
     x = (rng.uniform(20, 1000, 8) * np.array([-1, 1] * 4)).astype(np.float32)
     y = student.array("gelu", x)
     bug = None if np.isfinite(y.astype(np.float64)).all() else GELU_OVERFLOW
-    expect_close(y, gelu(x), name="gelu", where="for x as large as 1000", bug=bug, atol=5e-5, rtol=1e-5)
+    expect_close(
+        y, gelu(x), name="gelu", where="for x as large as 1000", axes=("element",), bug=bug, atol=5e-5, rtol=1e-5
+    )
 
 
 def _tanh_gelu(x: np.ndarray, factor: float = np.sqrt(2 / np.pi), power: int = 3) -> np.ndarray:
@@ -575,16 +594,20 @@ def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths)
                 name="forward",
                 where=f"for {_count(n_seq, 'token')} on {_about(model)}",
                 axes=("position", "token id"),
-                suspects=_forward_suspects(model, ids[:n_seq]),
+                suspects=_forward_suspects(cases, model, ids[:n_seq]),
+                bug=LOGITS_TRANSPOSED if actual.shape == expected[:n_seq].T.shape else None,
             )
     _finish(sweep, lambda: _right_on_trained(student, cases, "forward"))
 
 
-def _forward_suspects(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:
+def _forward_suspects(
+    cases: Cases, model: JudgeModel, ids: list[int]
+) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:
     for shift in (1, -1):
         positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
         yield bugs.positions_shifted(shift), lambda p=positions: model.reference.logits(ids, positions=p)
     yield from _suspects(_FORWARD, model.reference.logits, ids)
+    yield NOTEBOOK_WEIGHTS, lambda: cases.trained.reference.logits(ids)
 
 
 @check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")
@@ -596,7 +619,9 @@ def forward_limits(student: Student, cases: Cases) -> None:
         try:
             full = student.array("forward", ids[:n_ctx], model)
         except StudentError as error:
-            bug = LIMIT_TOO_LOW if error.loud and _right_at(student, model, ids[:3]) else None
+            if not error.loud:
+                raise
+            bug = LIMIT_TOO_LOW if _right_at(student, model, ids[:3]) else None
             raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
         _expect_shape(full, (n_ctx, n_vocab), "forward")
         again = student.array("forward", ids[:n_ctx], model)
@@ -623,7 +648,7 @@ def generate_greedy(student: Student, cases: Cases) -> None:
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
     prompt = cases.ids(model, n_ctx)
-    _expect_ids(student, model, prompt[:3], [], "3 prompt tokens and 0 new ones")
+    _expect_ids(student, cases, model, prompt[:3], [], "3 prompt tokens and 0 new ones")
     student.expect_error(
         "generate_recompute",
         prompt[:-2],
@@ -654,7 +679,7 @@ def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False):
     if exact_limit:
         where += f", which just fit into n_ctx = {model.config.n_ctx}"
     try:
-        _expect_ids(student, model, prompt, expected, where)
+        _expect_ids(student, cases, model, prompt, expected, where)
     except StudentError as error:
         if not (exact_limit and error.loud):
             raise
@@ -680,7 +705,7 @@ def _clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) ->
     return prompt, ids
 
 
-def _expect_ids(student, model, prompt, expected, where):
+def _expect_ids(student, cases, model, prompt, expected, where):
     name, n_new = "generate_recompute", len(expected)
     try:
         actual = student.ids(name, prompt, n_new, model)
@@ -704,20 +729,21 @@ def _expect_ids(student, model, prompt, expected, where):
     seen = prompt + expected[:wrong]
     if not _right_at(student, model, seen):
         raise Failure(None, f"{detail} The logits of forward are wrong there too, so look at its checks first.")
-    raise Failure(None, detail, _recognize_ids(model, prompt, actual, expected))
+    raise Failure(None, detail, _recognize_ids(cases, model, prompt, actual))
 
 
-def _recognize_ids(model, prompt, actual, expected) -> Bug | None:
+def _recognize_ids(cases: Cases, model: JudgeModel, prompt: list[int], actual: list[int]) -> Bug | None:
     """How the wrong ids were chosen from right logits."""
-    logits = model.reference.logits
+    logits, trained_logits = model.reference.logits, cases.trained.reference.logits
     for bug, choose in (
         (LAST_TOKEN_ALONE, lambda ids: logits(ids[-1:])[-1].argmax()),
         (FIRST_ROW_CHOSEN, lambda ids: logits(ids)[0].argmax()),
         (SEQUENCE_NOT_GROWN, lambda ids: logits(prompt)[-1].argmax()),
         (SMALLEST_CHOSEN, lambda ids: logits(ids)[-1].argmin()),
+        (NOTEBOOK_WEIGHTS, lambda ids: trained_logits(ids)[-1].argmax()),
     ):
         ids = list(prompt)
-        for _ in expected:
+        for _ in actual:
             ids.append(int(choose(ids)))
         if ids[len(prompt) :] == actual:
             return bug

@@ -626,7 +626,7 @@ WRONG = [
         "The loop ends one block early.",
         (("forward", "in weights.blocks:", "in weights.blocks[: config.n_layer - 1]:"),),
         _FORWARD,
-        "last-block-missing",
+        "blocks-left-out",
     ),
     Wrong(
         "probabilities-returned",
