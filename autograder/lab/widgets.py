@@ -76,6 +76,7 @@ class DecodeLab(_Lab):
         """The numbers and the drawing, as HTML."""
         d = self.decoding
         prompt = self._tokenizer.decode(self._passage[: d.n_prompt])
+        prompt = prompt if len(prompt) <= 200 else f"… {prompt[-200:]}"
         text = self._tokenizer.decode(self.new_ids)
         told = (
             f"<p class='text' role='region' aria-label='Prompt and generated text' tabindex='0'>"
@@ -118,13 +119,17 @@ class DecodeLab(_Lab):
         except ImportError:
             return
         self.length = w.IntSlider(
-            self.decoding.n_prompt, 1, self._most, description="Prefix length", continuous_update=False, style=_WIDE,
-            layout={"width": "520px"}, tooltip="How many tokens the prompt has",
+            self.decoding.n_prompt, 1, self._most, description="Prefix length", continuous_update=False, readout=False,
+            style=_WIDE, layout={"width": "450px"}, tooltip="How many tokens the prompt has",
         )  # fmt: skip
-        self.cache = w.ToggleButtons(
-            options=[("On", True), ("Off", False)], description="KV cache", style={**_WIDE, "button_width": "80px"},
-            tooltips=["Keep keys and values from step to step", "Compute everything again at every step"],
+        self.number = w.BoundedIntText(
+            self.decoding.n_prompt, 1, self._most, description="tokens:", style={"description_width": "60px"},
+            layout={"width": "150px"}, tooltip="The prefix length, to be typed in",
         )  # fmt: skip
+        w.link((self.length, "value"), (self.number, "value"))
+        self.cache = w.Checkbox(
+            True, description="KV cache on", style=_WIDE, tooltip="Keep keys and values between steps"
+        )
         self.generate = w.Button(
             description="Generate",
             button_style="primary",
@@ -136,7 +141,9 @@ class DecodeLab(_Lab):
         self.cache.observe(self._restart, "value")
         self.generate.on_click(self._generate)
         self.reset.on_click(self._restart)
-        self.box = w.VBox([self.length, self.cache, w.HBox([self.generate, self.reset]), self.output])
+        self.box = w.VBox(
+            [w.HBox([self.length, self.number]), self.cache, w.HBox([self.generate, self.reset]), self.output]
+        )
         self._show()
 
     def _restart(self, _=None) -> None:

@@ -70,6 +70,13 @@ def test_reset_slider_and_switch_start_again(lab1):
     assert (lab1.decoding.n_prompt, lab1.decoding.use_cache) == (7, False)
 
 
+def test_the_length_can_be_typed_as_well(lab1):
+    lab1.number.value = 6
+    assert (lab1.length.value, lab1.decoding.n_prompt) == (6, 6)
+    lab1.length.value = 8
+    assert lab1.number.value == 8
+
+
 def test_generate_stops_at_the_context_limit(lab1):
     while not lab1.generate.disabled:
         lab1.generate.click()
@@ -181,7 +188,17 @@ def test_a_lab_carries_a_picture_for_where_widgets_do_not_run(lab1, lab2):
 
 
 def test_controls_have_labels_and_results_are_announced(lab1, lab2):
-    for control in (lab1.length, lab1.cache, lab1.generate, lab1.reset, lab2.saved, lab2.next, lab2.change, lab2.reset):
+    for control in (
+        lab1.length,
+        lab1.number,
+        lab1.cache,
+        lab1.generate,
+        lab1.reset,
+        lab2.saved,
+        lab2.next,
+        lab2.change,
+        lab2.reset,
+    ):
         assert control.description
         assert control.tabbable is not False
     assert "role='status'" in lab1.output.value and "role='status'" in lab2.output.value
