@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,9 @@ def load_notebook(path: str | Path) -> StudentFunctions:
     if not names:
         why = "is not solved yet" if unsolved else "defines no functions"
         raise NotebookError(f"{path.name} {why}; solve it first, or go on with the functions in given.py.")
-    namespace: dict[str, Any] = {"__name__": f"notebook:{path.stem}"}
+    module = types.ModuleType(f"notebook_{path.stem}")
+    sys.modules[module.__name__] = module  # where dataclasses and pickle look for the notebook's classes
+    namespace = module.__dict__
     with _beside(path), contextlib.redirect_stdout(io.StringIO()):
         for cell, source in cells:
             whole = cell.grade_id is not None or bool(_STAGE_NAMES & set(defined_names(source)))

@@ -114,6 +114,14 @@ def test_helpers_come_along_and_scratch_work_does_not(notebook, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_classes_work_as_in_any_module(notebook):
+    source = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n\n"
+        "@dataclass\nclass Entry:\n    token_ids: list[int]"
+    )
+    assert autograder.load_notebook(notebook(cell(source, "entry"))).Entry([1]).token_ids == [1]
+
+
 def test_magics_do_not_stand_in_the_way(notebook):
     path = notebook(
         cell("%matplotlib inline\nx = 1", "imports", "setup"), cell("def prefill():\n    return x", "prefill")
