@@ -227,7 +227,11 @@ class Runtime:
             return None
         filename, line, function = place
         text = linecache.getline(filename, line).strip()
-        return {"cell": filename.strip("<>"), "line": line, "text": text[:200], "function": function}
+        if filename.startswith("<"):
+            cell = filename.strip("<>")
+        else:  # a kernel compiles each cell under the name of a temporary file, which tells nobody anything
+            cell = f"the cell with {function}" if function.isidentifier() else "its cell"
+        return {"cell": cell, "line": line, "text": text[:200], "function": function}
 
 
 def _part(weights, path):
