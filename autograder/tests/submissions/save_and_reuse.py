@@ -631,7 +631,7 @@ WRONG = [
             (
                 REUSE,
                 _ADVANCE,
-                "key = (prefix_len, tuple(suffix_ids))\n    if key not in answers:\n"
+                "key = (weights.config, prefix_len, tuple(suffix_ids))\n    if key not in answers:\n"
                 "        answers[key] = advance(suffix_ids, prefix_len, weights, cache)\n    return answers[key]",
             ),
         ),

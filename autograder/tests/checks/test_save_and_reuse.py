@@ -1,0 +1,276 @@
+"""What the tables of submissions do not cover: the solution's errors and files field by field, cheats, many seeds."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from autograder.bench.solved import solved
+from autograder.judge.framework import checks_of, find_check, run_check
+from autograder.judge.student import local_student
+from autograder.model import GPT2Config, random_model
+
+STAGE = "save-and-reuse"
+CONFIG = GPT2Config(n_layer=2, n_head=3, n_embd=12, n_ctx=16, n_vocab=29)
+IDS = [5, 0, 28, 7]
+
+
+@pytest.fixture(scope="module")
+def course():
+    return solved(STAGE)
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return random_model(CONFIG, seed=3)
+
+
+@pytest.fixture
+def saved(course, weights):
+    return course.save_prefix_cache(IDS, weights)
+
+
+# The solution's errors
+
+
+@pytest.mark.parametrize(
+    ("prefix_len", "suffix", "word"),
+    [
+        (4, [], "empty"),
+        (-1, [1], "positions"),
+        (4, list(range(13)), "positions"),
+        (4, [1, 29], "ids"),
+        (4, [1, -1], "ids"),
+    ],
+)
+def test_what_cannot_be_reused_is_a_value_error(course, weights, saved, prefix_len, suffix, word):
+    with pytest.raises(ValueError, match=word):
+        course.generate_with_prefix(saved, prefix_len, suffix, weights)
+    assert len(saved) == 4
+
+
+@pytest.mark.parametrize("prefix", [[], [1] * 17, [29], [-1]])
+def test_what_cannot_be_saved_is_a_value_error(course, weights, prefix):
+    with pytest.raises(ValueError):
+        course.save_prefix_cache(prefix, weights)
+
+
+def test_a_prefix_of_exactly_n_ctx_can_be_saved(course, weights):
+    assert len(course.save_prefix_cache([1] * 16, weights)) == 16
+
+
+def test_a_wrong_prefix_len_stays_silent_in_the_solution(course, weights, saved):
+    """Stage 5 shows what it does to the numbers."""
+    right, wrong = (course.generate_with_prefix(saved, n, [3, 4], weights) for n in (4, 0))
+    assert np.abs(right - wrong).max() > 0.1
+
+
+# The solution's files: one field wrong at a time
+
+
+@pytest.fixture
+def file(course, weights, saved, tmp_path):
+    path = tmp_path / "prefix.safetensors"
+    course.write_prefix_cache(path, saved, IDS, weights)
+    return path
+
+
+def _facts(path):
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + size])["__metadata__"]
+
+
+def test_the_file_comes_back_bit_for_bit(course, weights, saved, file):
+    back, ids = course.read_prefix_cache(file, weights)
+    assert ids == IDS
+    for a, b in zip(saved.layers, back.layers, strict=True):
+        assert a.keys.tobytes() == b.keys.tobytes()
+        assert a.values.tobytes() == b.values.tobytes()
+
+
+def test_the_file_says_what_it_is(file):
+    facts = _facts(file)
+    assert facts["prefix_len"] == "4"
+    assert facts["dtype"] == "float32"
+    assert facts["layout"] == "n_head, n_seq, head_dim"
+    assert len(facts["fingerprint"]) == 64
+
+
+@pytest.mark.parametrize("field", ["fingerprint", "prefix_len", "dtype", "layout"])
+@pytest.mark.parametrize("value", [None, "something else"])
+def test_a_fact_that_is_missing_or_wrong_is_named(course, weights, file, field, value):
+    facts = _facts(file)
+    facts.pop(field)
+    if value is not None:
+        facts[field] = value
+    save_file(load_file(file), file, facts)
+    with pytest.raises(ValueError, match=f"^{field}: "):
+        course.read_prefix_cache(file, weights)
+
+
+def test_a_file_without_metadata_is_refused(course, weights, file):
+    save_file(load_file(file), file)
+    with pytest.raises(ValueError, match=r"^fingerprint: "):
+        course.read_prefix_cache(file, weights)
+
+
+def _nan(array):
+    array = array.copy()
+    array.flat[-1] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("layers.0.keys", lambda a: None),
+        ("layers.1.values", lambda a: None),
+        ("layers.1.keys", lambda a: a[:, :-1]),
+        ("layers.0.values", lambda a: a[:-1]),
+        ("layers.0.values", lambda a: a.swapaxes(0, 1)),
+        ("layers.1.keys", lambda a: a.astype(np.float16)),
+        ("layers.1.keys", lambda a: a.astype(np.float64)),
+        ("layers.1.values", _nan),
+        ("prefix_ids", lambda a: a.astype(np.int32)),
+        ("prefix_ids", lambda a: a.astype(np.float32)),
+        ("prefix_ids", lambda a: a[:, None]),
+        ("prefix_ids", lambda a: a + 29),
+        ("prefix_ids", lambda a: a - 29),
+    ],
+)
+def test_an_array_that_is_missing_or_wrong_is_named(course, weights, file, name, change):
+    facts, tensors = _facts(file), load_file(file)
+    changed = change(tensors.pop(name))
+    if changed is not None:
+        tensors[name] = np.ascontiguousarray(changed)
+    save_file(tensors, file, facts)
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        course.read_prefix_cache(file, weights)
+
+
+@pytest.mark.parametrize("change", [lambda ids: None, lambda ids: ids[:-1], lambda ids: ids[:0]])
+def test_ids_of_another_number_are_named(course, weights, file, change):
+    facts, tensors = _facts(file), load_file(file)
+    changed = change(tensors.pop("prefix_ids"))
+    if changed is not None:
+        tensors["prefix_ids"] = changed
+    save_file(tensors, file, facts)
+    with pytest.raises(ValueError, match=r"^prefix_len: "):
+        course.read_prefix_cache(file, weights)
+
+
+def test_every_truncated_file_is_refused(course, weights, file):
+    data = file.read_bytes()
+    for n in range(0, len(data), 7):
+        file.write_bytes(data[:n])
+        with pytest.raises(ValueError, match=r"^file: "):
+            course.read_prefix_cache(file, weights)
+
+
+def test_no_damaged_byte_gives_another_error(course, weights, file):
+    """A byte changed anywhere is refused with a ValueError, or is one of a number's and changes that number alone."""
+    data, rng = file.read_bytes(), np.random.default_rng(0)
+    places = [*range(0, 1200, 3), *rng.integers(0, len(data), 100)]
+    for place in places:
+        damaged = bytearray(data)
+        damaged[place] ^= int(rng.integers(1, 256))
+        file.write_bytes(damaged)
+        try:
+            saved, ids = course.read_prefix_cache(file, weights)
+        except ValueError as error:
+            assert ": " in str(error)
+        else:
+            assert len(saved) == len(ids) == 4
+
+
+def test_the_writer_refuses_what_the_reader_would(course, weights, saved, tmp_path):
+    path = tmp_path / "bad"
+    for ids in (IDS[:-1], [*IDS, 1], [*IDS[:-1], 29]):
+        with pytest.raises(ValueError):
+            course.write_prefix_cache(path, saved, ids, weights)
+    assert not path.exists()
+
+
+# The checks
+
+
+def _results(course, seed, **replaced):
+    namespace = {**vars(course), **replaced}
+    namespace["__name__"] = "student"
+    return {c.id: run_check(c, local_student(namespace), seed) for c in checks_of(STAGE)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_solution_passes_with_any_seed(course, seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert {i: r.message for i, r in _results(course, seed).items() if not r.passed} == {}
+
+
+def _constant(value):
+    return lambda saved, prefix_len, suffix_ids, weights: np.full(weights.config.n_vocab, value)
+
+
+def _raises(*arguments):
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {"generate_with_prefix": _constant(0.0), "read_prefix_cache": lambda path, weights: (None, [])},
+        {"generate_with_prefix": _constant(np.nan), "read_prefix_cache": lambda path, weights: None},
+        {"generate_with_prefix": lambda *arguments: None, "write_prefix_cache": lambda *arguments: None},
+        {"generate_with_prefix": _raises, "read_prefix_cache": _raises},
+    ],
+    ids=["zeros", "nan", "none", "raises"],
+)
+def test_garbage_gets_nothing(course, garbage, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def save_zeros(prefix_ids, weights):
+        config, saved = weights.config, course.ModelCache(weights.config.n_layer)
+        for layer in saved.layers:
+            zeros = np.zeros((config.n_head, len(prefix_ids), config.head_dim), np.float32)
+            layer.append(zeros, zeros)
+        return saved
+
+    results = _results(course, 1, save_prefix_cache=save_zeros, **garbage)
+    assert [i for i, r in results.items() if r.passed] == []
+
+
+def test_a_layer_whose_cache_is_not_read_is_named(course, tmp_path, monkeypatch):
+    """Right answers for what was saved, and the middle layer's keys from a private copy made when saving."""
+    monkeypatch.chdir(tmp_path)
+    copies = []
+
+    def save(prefix_ids, weights):
+        saved = course.save_prefix_cache(prefix_ids, weights)
+        copies.append(saved.clone())
+        return saved
+
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        cache = saved.clone()
+        for kept in copies:
+            a, b = kept.layers[0].keys, cache.layers[0].keys
+            if a.shape == b.shape and np.allclose(a, b, atol=1e-4):
+                cache.layers[1] = kept.clone().layers[1]
+        return course.advance(suffix_ids, prefix_len, weights, cache)
+
+    namespace = {**vars(course), "save_prefix_cache": save, "generate_with_prefix": reuse, "__name__": "student"}
+    result = run_check(find_check("cache-is-used"), local_student(namespace), 1)
+    assert result.bug.key == "some-layers-ignored"
+
+
+def test_the_failing_prefix_lengths_are_listed(course, tmp_path, monkeypatch):
+    """Wrong at multiples of 8 only, as when a chunk ends exactly at the prefix."""
+    monkeypatch.chdir(tmp_path)
+
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        return course.generate_with_prefix(saved, prefix_len - (prefix_len % 8 == 0), suffix_ids, weights)
+
+    results = _results(course, 1, generate_with_prefix=reuse)
+    assert "Failing prefix lengths: 8, 16" in results["reuse-equals-recompute"].message
+    assert results["reuse-equals-recompute"].bug.key == "positions-shifted--1"
