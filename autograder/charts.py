@@ -114,8 +114,8 @@ def bar_chart(
     measured = any(isinstance(value, Measurement) for value in every)
     factor, unit = scaled_unit(unit or ("s" if measured else ""), np.array([number(value) for value in every]))
     looks = dict(zip(dict.fromkeys(name for group in groups.values() for name in group), cycle(LOOKS), strict=False))
-    if len(looks) > len(_LOOKS):  # a look that comes round again would seem to mean something
-        looks = dict.fromkeys(looks, _LOOKS[1])
+    if len(looks) > len(LOOKS):  # a look that comes round again would seem to mean something
+        looks = dict.fromkeys(looks, LOOKS[1])
     place, ticks, names, rows = 0.0, [], [], []
     figure, axes = new_figure(7.2, 0.95 + 0.36 * len(every) + 0.42 * len(groups) * bool(list(groups) != [""]))
     widest = max(number(value) for value in every) * factor
