@@ -165,9 +165,9 @@ autograder.check("gelu-tanh")
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# One line is enough: NumPy's arithmetic and `np.tanh` work on whole arrays. Plain Python numbers, such as `(2 /
-# np.pi) ** 0.5`, keep a float32 array float32. `np.sqrt(2 / np.pi)` is a NumPy float64 and turns the result into
-# float64: just as right, and slower.
+# One line is enough: NumPy's arithmetic and `np.tanh` work on whole arrays. A plain Python number for the factor, `(2
+# / np.pi) ** 0.5`, keeps a float32 array float32. `np.sqrt(2 / np.pi)` is a NumPy float64, and in NumPy 2 it makes
+# the result float64 too: just as right, and slower.
 #
 # </details>
 
@@ -221,8 +221,8 @@ autograder.check("layer-norm-rows")
 # <details><summary>Hint</summary>
 #
 # `x.mean(axis=-1)` gives one number a row and drops the last axis, after which `x - mean` no longer lines up.
-# `keepdims=True` keeps that axis, with length 1, and broadcasting does the rest. Write `x = x - mean`, not `x -=
-# mean`: the second form writes into the caller's array.
+# `keepdims=True` keeps that axis, with length 1, and broadcasting does the rest. Write `x = x - mean`. The other
+# form, `x -= mean`, writes into the caller's array.
 #
 # </details>
 
@@ -289,9 +289,9 @@ autograder.charts.heatmap(
 # ### Several heads
 #
 # A position may need several things at once: the subject of the sentence, the last comma, the word before it. So
-# attention is done `n_head` times side by side. Each **head** has its own part of the features, `head_dim = n_embd /
-# n_head` of them: head 0 has the first `head_dim` features, head 1 the next ones, and so on. The heads do not talk to
-# each other. Their results are laid side by side again at the end.
+# attention is done `n_head` times side by side. Each **head** has its own part of the features: head 0 has the first
+# `head_dim = n_embd / n_head` of them, head 1 the next, and so on. The heads do not talk to each other. Their results
+# are laid side by side again at the end.
 #
 # NumPy's `@` multiplies the last two axes and repeats that over all axes before them. So if the heads come first,
 # `[n_head, n_seq, head_dim]`, one `@` serves them all. You need two functions: one brings the heads to the front, the
@@ -340,8 +340,9 @@ print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table)
 #
 # Now the scores and their softmax, for all heads and all queries at once.
 #
-# **Scaling.** A dot product of two vectors of `head_dim` numbers grows with the square root of `head_dim`. To keep
-# scores at one size, they are divided by `sqrt(head_dim)`.
+# **Scaling.** The dot product of two vectors of random numbers is larger, the longer they are: for `head_dim`
+# numbers, it grows as the square root of `head_dim`. To keep scores at one size, they are divided by
+# `sqrt(head_dim)`.
 #
 # **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when
 # the same number is taken off all scores of a row, because that divides the top and the bottom of the fraction alike.
@@ -367,8 +368,8 @@ def attention_weights(q, k):
 # <details><summary>Hint</summary>
 #
 # `q @ k.transpose(0, 2, 1)` gives the dot product of every query with every key. `np.tri(n_seq, dtype=bool)` is True
-# on the diagonal and below it: where the key's position is not after the query's. `np.where(mask, scores, -np.inf)`
-# hides the rest. Mask first, then look for the largest score: a hidden one may be far above the visible ones.
+# on the diagonal and below it: where the key's position is not after the query's. `np.where` chooses between two
+# values by such a mask. Mask first, then look for the largest score: a hidden one may be far above the visible ones.
 #
 # </details>
 
@@ -415,9 +416,9 @@ autograder.check("attention-large-scores")
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Four lines: the linear layer `c_attn`; `np.split(qkv, 3, axis=-1)` and `split_heads` on each of the three parts; the
-# weights times the values, with `@`; and `merge_heads` followed by `c_proj`. If a check fails, read its last sentence
-# first: it says which mistake gives the same numbers as your code, when it knows one.
+# Four lines are enough. `np.split` cuts an array into equal parts along an axis, and each part is then split into
+# heads. With the heads in front, one `@` applies the attention weights to the values. If a check fails, read its last
+# sentence first: it says which mistake gives the same numbers as your code, when it knows one.
 #
 # </details>
 #
@@ -470,7 +471,7 @@ autograder.check("block-pre-norm")
 #
 # With the block written, you can watch attention at work. The cell below runs the text through the model block by
 # block and keeps the attention weights of every head. Then it draws the head that looks most at the token just
-# before. Set `layer` and `head` to other numbers to see the others.
+# before. Give `layer` and `head` other numbers, after the line that finds them, to see the others.
 
 # %% tags=["chart"]
 n_head = weights.config.n_head
@@ -497,9 +498,9 @@ autograder.charts.heatmap(
 
 # %% [markdown]
 # **What you should see.** Each row adds up to 1, and hatched cells are hidden. The first row has a single 1, because
-# the first token has nothing else to look at. Elsewhere, in this head, the cells just left of the diagonal are among
-# the lighter ones: the token before. Nobody told the head to do so; training did. Other heads look at the first
-# token, at commas, or at nothing that has a name.
+# the first token has nothing else to look at. The cell just left of the diagonal, the token before, is often among
+# the lightest of its row: no other head looks there more. Nobody told this head to do so; training did. Other heads
+# look at the first token, at commas, or at nothing that has a name.
 #
 # ## From rows to logits
 #
