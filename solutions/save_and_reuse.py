@@ -201,7 +201,7 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
 #
 # There are two good ways to run the suffix. A loop calls `decode_step` for each token, with the position that the rule
 # gives. Or one call of `advance` takes them all; which position does its first token have? Both give the same logits.
-# One of them needs a special look at the empty suffix, and with the other one it is clearer to have it.
+# In both cases look for the empty suffix first: a loop over no tokens never makes any logits to return.
 #
 # `prefill` is tempting and not good enough: it takes the position from `len(cache)` and never looks at `prefix_len`.
 #
@@ -404,7 +404,7 @@ spoiled = good["layers.3.values"].copy()
 spoiled[0, 2, 1] = np.nan
 for wrong in (
     {"prefix_ids": good["prefix_ids"][:-1]},
-    {"prefix_ids": good["prefix_ids"] + 1024},
+    {"prefix_ids": good["prefix_ids"] + weights.config.n_vocab},
     {"layers.0.keys": good["layers.0.keys"].swapaxes(0, 1)},
     {"layers.2.keys": good["layers.2.keys"].astype(np.float16)},
     {"layers.3.values": spoiled},
@@ -696,17 +696,17 @@ autograder.charts.line_chart(
 # Answer in a few sentences each. They are marked by hand.
 
 # %% [markdown] written="why-positions" points=2
-# **Question 1.** You have the saved cache of the 22 tokens above. A new prompt has 10 other tokens first, and then
-# exactly these 22. Somebody proposes to use the saved rows for them all the same, and to run only what comes before and
-# after. Name two reasons why the saved keys and values are not those that the new prompt needs. Which of the two would
-# be left if the 10 tokens came with no position of their own, so that the 22 still stood at positions 0 to 21?
+# **Question 1.** You have the saved cache of the prefix above. A new prompt has 10 other tokens first, and then exactly
+# the tokens of the prefix. Somebody proposes to use the saved rows for them all the same, and to run only what comes
+# before and after. Name two reasons why the saved keys and values are not those that the new prompt needs. Suppose the
+# model had no `wpe` and no positions at all: which of the two reasons would be left, and in which layers?
 #
 # ### BEGIN SOLUTION
-# **Rubric.** 1 point: position. The rows were computed with rows 0 to 21 of `wpe`, and in the new prompt the tokens
-# stand at 10 to 31; `wpe` is added before the first block, so keys and values of every layer change. 1 point:
-# context. From the second layer on, a token's key and value depend on the tokens before it, through attention; in the
-# new prompt there are ten more. This second reason would be left (the keys and values of the first layer alone would
-# then be right). Half a point off when the last part of the question is missing.
+# **Rubric.** 1 point: position. The rows were computed with rows 0, 1, 2, ... of `wpe`, and in the new prompt the same
+# tokens stand 10 later; `wpe` is added before the first block, so keys and values of every layer change. 1 point:
+# context. From the second layer on, a token's keys and values depend on the tokens before it, through attention, and
+# in the new prompt there are ten more. Without positions this second reason is left, in every layer but the first. Half
+# a point off when this last part is missing.
 # ### END SOLUTION
 
 # %% [markdown] written="when-to-save" points=2
