@@ -130,7 +130,7 @@ autograder.check("saved-prefix-exact")
 # %% [markdown]
 # ## The position rule
 #
-# GPT-2 knows where a token stands only because a row of `wpe` is added to it: row `p` for the token at **absolute
+# GPT-2 is told where a token stands in one way: a row of `wpe` is added to it, row `p` for the token at **absolute
 # position** `p`, counted from the beginning of the whole prompt. A request that reuses a prefix starts its work in the
 # middle of a prompt. Its first token is *not* at position 0:
 #
