@@ -41,6 +41,7 @@ build: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(PY) -m autograder.bench
+	@$(PY) -m autograder.bench --model gpt2-shape --reuse-only
 
 bench-figures: $(INSTALLED)
 	@$(PY) -m autograder.bench --write

@@ -33,7 +33,8 @@ def main() -> None:
     console = Console()
     weights = load_model(options.model)
     console.print(f"{date.today().isoformat()}  {machine()}\n")
-    reuse = measure_reuse(solved(), weights)
+    small = weights.config.n_embd < 512
+    reuse = measure_reuse(solved(), weights, repeats=9 if small else 3)
     console.print(report.reuse_table(reuse, options.model))
     at_goal = next((r for r in reuse if (r.prefix, r.suffix) == (400, 8)), None)
     if at_goal:
