@@ -34,6 +34,7 @@ CHUNKS = (
     (2, 3, 77),
 )
 KV_AXES = ("head", "position", "element")
+QUERY_AXES = ("head", "query", "element")
 EXACT = {"atol": 1e-6, "rtol": 1e-6}  # what was put in comes out, in float32 or wider
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
 
@@ -156,6 +157,11 @@ CLONE_VALUES = define(
     "clone mixes up keys and values",
     "The clone holds keys where the values belong, or the other way round.",
 )
+CLONE_TAKES_ROWS = define(
+    "clone-takes-the-rows",
+    "clone takes the rows away",
+    "The clone has the rows and the original has lost them: they must be copied, not handed over.",
+)
 CLONE_LENGTH = define(
     "clone-loses-length",
     "clone has the wrong len()",
@@ -187,6 +193,12 @@ MASK_AS_ZERO = define(
     "attend-mask-as-zero",
     "hidden scores set to 0",
     "Hidden scores look set to 0, which is an ordinary score: they must be -inf (or very negative) before the softmax.",
+)
+MASK_TOO_SMALL = define(
+    "attend-mask-too-small",
+    "hidden scores not small enough",
+    "Hidden keys get through when the visible scores are very negative: set hidden scores to -inf, not to a number "
+    "such as -100.",
 )
 MASK_AFTER_SOFTMAX = define(
     "attend-mask-after-softmax",
@@ -454,7 +466,7 @@ def model_cache_layers(student, cases):
             for layer, (k, v) in zip(layers, new, strict=True):
                 student.method(layer, "append", k, v, returns="none")
             kv = [_joined(a, b) for a, b in zip(kv, new, strict=True)] if kv else new
-            got = student.read_cache(cache, about)
+            got = student.read_cache(cache, _capital(about))
             wrong = _wrong_layers(got, kv)
             if wrong:
                 if all(k.shape[1] == kv[0][0].shape[1] * config.n_layer for k, _ in got):
@@ -497,6 +509,9 @@ def clone_equal(student, cases):
                 _blame_original(student, student.make_cache(model, kv), kv)
                 detail = f"{_capital(about)} holds other rows than the original in {_of(wrong, n_layer)}."
                 raise Failure(None, detail, _name_clone(got, kv))
+            if _wrong_layers(_read_whole(student, original, _layers(student, original, n_layer, "the original")), kv):
+                detail = f"After clone(), the original of {_count(n_seq, 'position')} does not hold its rows any more."
+                raise Failure(None, detail, CLONE_TAKES_ROWS)
             lengths = student.length(clone), student.length(original)
             if lengths[0] != lengths[1]:
                 raise Failure(
@@ -536,8 +551,8 @@ def clone_independent(student, cases):
             }
             for name, handle in held.items():
                 if _wrong_layers(_read_whole(student, handle, layers[name]), kv):
-                    detail = f"{_capital(name)} does not hold the original's rows: get the check above to pass first."
-                    raise Failure(None, detail)
+                    detail = "does not hold the rows that were there before cloning: get the check above to pass first"
+                    raise Failure(None, f"{_capital(name)} {detail}.")
             expected = dict.fromkeys(held, kv)
             turns = ("the clone", "the original", "a second clone", "a clone of the clone", "the clone", "the original")
             for turn, name in enumerate(turns):
@@ -662,9 +677,30 @@ def attend_large_scores(student, cases):
         if not matches(out, attention(q, k, v), atol=2e-2, rtol=2e-2):
             where = f"scores that are {about}, around {size * size:.0f} in size, {n_seq} cached positions"
             try:
-                expect_close(out, attention(q, k, v), name="attend", where=where, axes=KV_AXES, atol=2e-2, rtol=2e-2)
+                expect_close(out, attention(q, k, v), name="attend", where=where, axes=QUERY_AXES, atol=2e-2, rtol=2e-2)
             except Failure as failure:
                 raise Failure(None, failure.detail, bug) from None
+
+    q, k, v = attending.draw(config, n_seq, 3, "ordinary")
+    if not matches(attending.call(q, k, v), attention(q, k, v), **CLOSE):
+        return  # the check of several queries tells what is wrong
+    k[:, :, 0], q[:, :, 0] = size, -size * np.float32(np.sqrt(config.head_dim))
+    expected = attention(q, k, v)
+    hidden_alone = expected.copy()
+    for i in range(2):  # query i of 3 does not see the last 2 - i keys
+        hidden_alone[:, i] = v[:, n_seq - 2 + i :].mean(axis=1)
+    where = f"scores that are very negative, around {size * size:.0f} in size, {n_seq} cached positions, n_query = 3"
+    suspects = [(MASK_TOO_SMALL, lambda: hidden_alone)]
+    expect_close(
+        attending.call(q, k, v),
+        expected,
+        name="attend",
+        where=where,
+        axes=QUERY_AXES,
+        suspects=suspects,
+        atol=2e-2,
+        rtol=2e-2,
+    )
 
 
 @check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache")
@@ -743,8 +779,9 @@ class Attending:
         if matches(out, expected, **CLOSE):
             return
         self._blame_cache(self.fill(k, v), k, v)
-        axes = ("head", "query", "element")
-        close(out, expected, name="attend", where=where, axes=axes, suspects=_suspects(q, k, v), **CLOSE, **options)
+        close(
+            out, expected, name="attend", where=where, axes=QUERY_AXES, suspects=_suspects(q, k, v), **CLOSE, **options
+        )
 
     def _blame_cache(self, layer: Handle, k: np.ndarray, v: np.ndarray) -> None:
         """Fail at once when it is the LayerCache that is wrong: attend cannot be judged on it."""
@@ -783,6 +820,7 @@ def _suspects(q, k, v):
         (SCORES_SCALED_BY_EMBD, mistake(scale="n_embd")),
         (SCORES_NO_ROOT, mistake(scale="no-root")),
         (KEYS_VALUES_SWAPPED, lambda: attention(q, v, k)),
+        (HALF_PRECISION, lambda: attention(q, *(a.astype(np.float16).astype(np.float64) for a in (k, v)))),
         (NO_SOFTMAX, lambda: np.where(seen, scores, 0.0) @ v),
         (SOFTMAX_SUM, lambda: np.exp(masked) @ v),
         (SOFTMAX_SUM, lambda: np.exp(masked - peak) @ v),

@@ -516,6 +516,19 @@ WRONG = [
         "clone-mixes-keys-and-values",
     ),
     Wrong(
+        "clone-takes-the-rows",
+        "The clone gets the layers and the original new, empty ones.",
+        (
+            (
+                "model-cache",
+                "        return copy",
+                "        self.layers = [LayerCache() for _ in self.layers]\n        return copy",
+            ),
+        ),
+        ("clone-equal", "clone-independent"),
+        "clone-takes-the-rows",
+    ),
+    Wrong(
         "no-mask",
         "Every query sees every key.",
         (("attend", "if n_query > 1:", "if False:"),),
@@ -538,6 +551,26 @@ WRONG = [
         (("attend", "np.where(visible, scores, -np.inf)", "scores * visible"),),
         ("attend-several-queries",),
         "attend-mask-as-zero",
+    ),
+    Wrong(
+        "mask-of-minus-100",
+        "Hidden scores are -100, which visible ones may fall below.",
+        (("attend", "np.where(visible, scores, -np.inf)", "np.where(visible, scores, -100)"),),
+        ("attend-large-scores",),
+        "attend-mask-too-small",
+    ),
+    Wrong(
+        "queries-scaled-in-place",
+        "q /= ... divides the caller's queries.",
+        (
+            (
+                "attend",
+                "    scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
+                "    q /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
+            ),
+        ),
+        ATTENDS,
+        "input-changed",
     ),
     Wrong(
         "mask-hides-the-token-itself",
