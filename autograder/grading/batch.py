@@ -16,8 +16,17 @@ from nbgrader.utils import rmtree
 
 from autograder.grading.grade import GradingError, without_functions
 from autograder.grading.gradebook import max_points, reset_scores
+from autograder.grading.lookahead import LookAhead, default_jobs
 from autograder.grading.notes import Note
-from autograder.grading.records import GRADED, NOT_GRADED, Record, read_record, write_record, write_report
+from autograder.grading.records import (
+    GRADED,
+    NOT_GRADED,
+    Record,
+    read_record,
+    record_path,
+    write_record,
+    write_report,
+)
 from autograder.grading.seed import SeedError, course_secret
 from autograder.grading.submission import Job, Marked, file_digest, mark, printable, submitted_notebook
 from autograder.judge.framework import checks_version
@@ -38,16 +47,20 @@ class Batch:
         self.converter = converter
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
-        self._marked: dict[str, Marked] = {}
+        self._marked: dict[str, Marked] = {}  # the student who is being stored
+        self._ahead: LookAhead | None = None
+        self._finished: dict[str, Record] = {}  # judged, and not yet on disk
         self._graded: dict[str, tuple[Note, ...]] = {}
         self._refused: dict[str, str] = {}
         self._ignore: list[str] = list(converter.coursedir.ignore)
         self._course_hook = converter.pre_convert_hook
+        self._course_post_hook = converter.post_convert_hook
         self._convert = converter.convert_notebooks
         self._started = time.monotonic()
         self._common: dict[str, Any] = {}  # what all jobs of the run share
         self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
         converter.pre_convert_hook = self._before_submission
+        converter.post_convert_hook = self._after_submission
         converter.convert_notebooks = self._run  # nothing else of nbgrader's is called once after a whole batch
 
     # The run as a whole
@@ -62,11 +75,15 @@ class Batch:
         log.addFilter(reasons)
         try:
             self._take_in_all_folders()
+            self._drop_unfinished()
+            self._ahead = LookAhead(self._mark, self._to_be_graded(), default_jobs())
             failed = False
             try:
                 self._convert()
             except NbGraderException:
                 failed = True
+            finally:
+                self._ahead.close()
             self._finish()
             if failed or self._refused:
                 raise NbGraderException("Some submissions could not be graded; see the table above.")
@@ -87,6 +104,18 @@ class Batch:
             if reason:
                 del converter.assignments[folder]
                 self._refuse(self._student_of(folder), reason)
+
+    def _drop_unfinished(self) -> None:
+        """Remove marked folders without a record, left by a run that was killed: nbgrader would take them for done."""
+        for student in map(self._student_of, self.converter.assignments):
+            if self._is_there(student) and read_record(self._autograded, self.assignment, student) is None:
+                rmtree(str(self._autograded / student / self.assignment))
+
+    def _to_be_graded(self) -> list[str]:
+        """The students whom nbgrader's loop will certainly ask for, in its order. The others are marked when asked."""
+        students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
+        excluded = self.converter.coursedir.student_id_exclude.split(",")
+        return [s for s in students if s not in excluded and (self.converter.force or not self._is_there(s))]
 
     def _student_of(self, folder: str) -> str:
         resources = self.converter.init_single_notebook_resources(str(Path(folder) / "any.ipynb"))
@@ -154,6 +183,7 @@ class Batch:
             self._course_hook(assignment=assignment, student=student, notebooks=notebooks)
         folder = Path(notebooks[0]).parent
         self._reset(self._student_of(str(folder)))
+        record_path(self._autograded, self.assignment, self._student_of(str(folder))).unlink(missing_ok=True)
         known = {p.name for p in self._source.iterdir()} | {"timestamp.txt"}
         others = [glob.escape(p.name) for p in folder.iterdir() if not _may_be_copied(p, known)]
         self.converter.coursedir.ignore = [*self._ignore, *others]
@@ -163,7 +193,7 @@ class Batch:
         if student not in self._marked:
             self._marked.clear()  # one at a time: memory does not grow with the class
             try:
-                self._marked[student] = mark(self._job(student))
+                self._marked[student] = self._ahead.take(student) if self._ahead else self._mark(student)
             except (NotebookError, GradingError, SeedError, NotGraded) as error:
                 self._record_failure(student, str(error))
                 raise NotGraded(str(error)) from None
@@ -171,6 +201,9 @@ class Batch:
                 self._record_failure(student, f"the grader failed with {type(error).__name__}: {error}")
                 raise
         return self._marked[student]
+
+    def _mark(self, student: str) -> Marked:
+        return mark(self._job(student))
 
     def done(self, student: str, scores: dict[str, float]) -> None:
         """Keep what was found out, once the scores are on their way to the gradebook."""
@@ -182,7 +215,7 @@ class Batch:
         checks = without_functions(marked.result)
         for check in checks:
             check["score"], check["points"] = scores[check["id"]], points[check["id"]]
-        self._write(
+        self._finished[student] = self._record(
             student,
             status=GRADED,
             file=marked.file,
@@ -193,6 +226,13 @@ class Batch:
             checks=checks,
             notes=[_plain_note(n) for n in marked.result.notes],
         )
+
+    def _after_submission(self, assignment: str, student: str, notebooks: list[str]) -> None:
+        """nbgrader's post_convert_hook: scores and notebook are stored, so the record may say so."""
+        for finished in list(self._finished):
+            write_record(self._autograded, self._finished.pop(finished))
+        if self._course_post_hook:
+            self._course_post_hook(assignment=assignment, student=student, notebooks=notebooks)
 
     def _job(self, student: str) -> Job:
         return Job(student=student, folder=self._submitted / student / self.assignment, **self._common)
@@ -255,13 +295,12 @@ class Batch:
         reset_scores(self.converter.coursedir.db_url, self.converter.coursedir.course_id, self.assignment, student)
 
     def _record_failure(self, student: str, reason: str) -> None:
-        self._write(student, status=NOT_GRADED, reason=reason)
+        write_record(self._autograded, self._record(student, status=NOT_GRADED, reason=reason))
 
-    def _write(self, student: str, **values: Any) -> None:
-        record = Record(
+    def _record(self, student: str, **values: Any) -> Record:
+        return Record(
             assignment=self.assignment, student=student, graded_at=now(), checks_version=self.version, **values
         )
-        write_record(self._autograded, record)
 
 
 class _ReasonsNotTracebacks(logging.Filter):
