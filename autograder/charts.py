@@ -80,7 +80,8 @@ def line_chart(
     axes.set_xscale("log" if "x" in log else "linear")
     axes.set_yscale("log" if "y" in log else "linear")
     if "y" not in log:
-        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+        lowest = min(float(points["low"].min()) for points in drawn.values())
+        axes.set_ylim(bottom=0 if lowest >= 0 else None)
     plain_ticks(axes, log, sorted({float(x) for points in drawn.values() for x in points["x"]}))
     axes.set_xlabel(with_unit(x_label, x_unit))
     axes.set_ylabel(with_unit(y_label, y_unit))

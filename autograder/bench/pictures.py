@@ -25,7 +25,7 @@ STAGE = "save-and-reuse"
 _MEASURED = re.compile(r"(<!-- measured: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # A plain terminal window: rich's own has a font from elsewhere and a title bar.
-_SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {terminal_height}" xmlns="http://www.w3.org/2000/svg">
+_SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px;
 line-height: {line_height}px; }}

@@ -30,6 +30,12 @@ def test_every_line_is_labeled_and_differs_in_dash_and_marker():
     assert len({str(line._dash_pattern) for line in lines}) == 3
 
 
+def test_a_linear_axis_begins_at_zero_unless_something_is_below():
+    assert curve().figure.axes[0].get_ylim()[0] == 0
+    below = charts.line_chart({"a": ([1, 2], [-1, 2])}, x_label="x", y_label="y")
+    assert below.figure.axes[0].get_ylim()[0] < -1
+
+
 def test_labels_do_not_overlap():
     xs = [1, 2, 3]
     chart = charts.line_chart({name: (xs, [1, 2, 3.001]) for name in "abcde"}, x_label="x", y_label="y")
