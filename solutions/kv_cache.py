@@ -40,8 +40,8 @@ tokenizer = autograder.load_tokenizer()
 #
 # Writing one more token with stage 1's `generate_recompute` means a pass over the whole text. In attention, each
 # position compares its query with the keys of all positions before it, which fills a triangle. One token later the
-# triangle has one more row, and every row above it is filled again with the same numbers. The picture shows the second
-# step after a prompt of 16 tokens.
+# triangle has one more row, and every row above it is filled again with the same numbers. The picture shows the third
+# run for a prompt of 16 tokens, when two tokens have been added.
 
 # %% tags=["chart"]
 autograder.lab.steps_picture(16, n_steps=3)
@@ -166,8 +166,9 @@ print("change of each row of the result:", difference.round(3))
 #   of the filled part. When the buffer is full, make a larger one and copy the rows into it. If each new buffer is
 #   twice as large as the one before, this happens so rarely that it hardly counts.
 #
-# All three pass the checks. The last one is the fastest, as you will measure below. `keys` and `values` are only ever
-# read by others, never written into, so a view is safe to hand out.
+# All three pass the checks. The last one is the fastest, as you will measure below. Keep the numbers in float32 (or
+# float64): in half precision they would not come out as they were put in, and the checks would see it. `keys` and
+# `values` are only ever read by others, never written into, so a view is safe to hand out.
 
 
 # %% solution="layer-cache"
@@ -297,11 +298,12 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** Both axes are logarithmic, so a straight line means a power, and its slope is the exponent:
-# 1 for work in proportion to the length, 2 for its square. The line of concatenation bends upwards, and its last part
-# is steeper than the fitted slope says. Copying n rows for each of n tokens is work of the order of n squared,
-# although at small lengths the fixed cost of a NumPy call hides it. One large buffer has a slope of about 1. A
-# preallocated `LayerCache` runs alongside it; a list that is joined at every read behaves like concatenation.
+# **What you should see** (on a machine that is not busy with other things). Both axes are logarithmic, so a straight
+# line means a power, and its slope is the exponent: 1 for work in proportion to the length, 2 for its square. The line
+# of concatenation bends upwards, and its last part is steeper than the fitted slope says. Copying n rows for each of n
+# tokens is work of the order of n squared, although at small lengths the fixed cost of a NumPy call hides it. One
+# large buffer has a slope of about 1. A preallocated `LayerCache` runs alongside it; a list that is joined at every
+# read behaves like concatenation.
 #
 # ## A cache for the whole model
 #
@@ -463,7 +465,9 @@ autograder.check("attend-only-reads")
 # %% tags=["chart"]
 q, k, v = queries_keys_values(token_ids, layer=5)
 all_rows = attention_weights(q, k) @ v
-one_row = attend(q[:, -1:], cache.layers[5])
+layer_cache = LayerCache()
+layer_cache.append(k, v)
+one_row = attend(q[:, -1:], layer_cache)
 print("all rows:", all_rows.shape, " one row:", one_row.shape)
 print(f"the last row differs by {abs(all_rows[:, -1:] - one_row).max():.1e}")
 
@@ -502,9 +506,9 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** Recomputing has a slope near 2: twice the text, four times the work. One query has a slope
-# below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024 tokens the two are far
-# apart.
+# **What you should see** (again on a quiet machine). Recomputing has a slope near 2: twice the text, four times the
+# work. One query has a slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024
+# tokens the two are far apart.
 #
 # ## What it costs: memory
 #
@@ -524,8 +528,8 @@ def kv_cache_bytes(config, n_seq, n_bytes=4):
     ### END SOLUTION
 
 
-# %% check="kv-cache-bytes"
-autograder.check("kv-cache-bytes")
+# %% check="memory-bytes"
+autograder.check("memory-bytes")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -536,8 +540,9 @@ autograder.check("kv-cache-bytes")
 # </details>
 
 # %% tags=["chart"]
-by_adding_up = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
-print(f"the text above, in the course's model: {kv_cache_bytes(weights.config, len(cache)):,} bytes by the formula")
+_, k, v = queries_keys_values(token_ids, layer=0)
+by_adding_up = (k.nbytes + v.nbytes) * weights.config.n_layer
+print(f"the text above, in the course's model: {kv_cache_bytes(weights.config, len(token_ids)):,} bytes by the formula")
 print(f"                                       {by_adding_up:,} bytes by adding up the arrays")
 small = autograder.GPT2_SMALL
 print(
@@ -545,8 +550,8 @@ print(
 )
 
 # %% [markdown]
-# **What you should see.** The same number twice, if your cache keeps float32 (twice as much in the second line if it
-# keeps float64). GPT-2 small takes 73,728 bytes for every token, 75 million for a full context.
+# **What you should see.** The same number twice. GPT-2 small takes 73,728 bytes for every token, 75 million for a full
+# context.
 #
 # ### Grouped queries
 #

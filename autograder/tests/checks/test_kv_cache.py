@@ -97,13 +97,13 @@ class LayerCache:
     def append(self, k, v): pass
     def __len__(self): return 0
 """
-    assert lost(solved(layer_cache=source)) == {c.id for c in checks_of("kv-cache")} - {"kv-cache-bytes"}
+    assert lost(solved(layer_cache=source)) == {c.id for c in checks_of("kv-cache")} - {"memory-bytes"}
 
 
 @pytest.mark.parametrize("value", ["0", "73728 * n_seq", "None", "float('nan')", "True", "'big'"])
 def test_a_bill_that_is_made_up_gets_nothing(value):
     source = f"def kv_cache_bytes(config, n_seq, n_bytes=4): return {value}"
-    assert lost(solved(kv_cache_bytes=source)) == {"kv-cache-bytes"}
+    assert lost(solved(kv_cache_bytes=source)) == {"memory-bytes"}
 
 
 @pytest.mark.parametrize("block", [8, 10, 16, 32, 64])
