@@ -334,6 +334,7 @@ def again(feedback):
     course.path("loud").write_text("{")
     written = course.path("right", "autograded").stat().st_mtime_ns
     skipped = course.run("autograde", STAGE.assignment)
+    assert skipped.returncode == 0, skipped.stderr
     kept = course.path("right", "autograded").stat().st_mtime_ns == written
     stale = course.scores("loud")
     run = course.run("autograde", STAGE.assignment, "--force")
