@@ -79,16 +79,16 @@ def drifting_render_chat(messages, add_generation_prompt=False):
 # about to answer. The live one comes a turn later. They share a beginning, and then they do not.
 
 # %% tags=["chart"]
-first_turn = [{"role": "user", "content": "Who is king?"}]
+first_turn = [{"role": "user", "content": "Who?"}]
 second_turn = [*first_turn, {"role": "assistant", "content": "Henry."}, {"role": "user", "content": "And now?"}]
 small = {
     "stored": tokenizer.encode(drifting_render_chat(first_turn, add_generation_prompt=True)),
     "live": tokenizer.encode(drifting_render_chat(second_turn, add_generation_prompt=True)),
 }
 autograder.charts.token_strip(
-    {name: tokenizer.tokens(ids) for name, ids in small.items()},
+    {name: ["START" if t == START else t for t in tokenizer.tokens(ids)] for name, ids in small.items()},
     title="One conversation, two prompts: where do they diverge?",
-    note="Each box is one token. `<|endoftext|>` begins each message.",
+    note="Each box is one token. START stands for the special token <|endoftext|>, which begins each message.",
 )
 
 # %% [markdown]
@@ -241,9 +241,9 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see:** a right continuation differs from the whole pass by rounding alone, around 0.00001. The two
-# wrong ones are off by thousands of times more, at every length. The reset is worse than the shift: neighboring rows
-# of `wpe` are alike.
+# **What you should see:** a right continuation differs from the whole pass by rounding alone, a few millionths. The
+# two wrong ones are off by more than ten thousand times as much, from the first suffix token on, and a longer suffix
+# does not help. Being off by one row is no small mistake.
 #
 # Now read what the model writes. Would you notice?
 
@@ -389,8 +389,8 @@ def candidate_log(entries, prompt_ids):
     ### END SOLUTION
 
 
-# %% check="candidate-log"
-autograder.check("candidate-log")
+# %% check="log-of-candidates"
+autograder.check("log-of-candidates")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -519,7 +519,7 @@ record(
     "ranking, not matching",
     f"nowhere: {len(prompt_ids):,} of {len(prompt_ids):,} ids equal",
     f"{ranking_cost.tokens:,} tokens computed, not {lookup_cost.tokens:,}; "
-    f"{ranking_cost.seconds:.2f} s, not {lookup_cost.seconds:.2f} s",
+    f"{ranking_cost.seconds:.2g} s, not {lookup_cost.seconds:.2g} s",
 )
 autograder.charts.bar_chart(
     {"n <= len(prompt)": ranking_cost.seconds, "n < len(prompt)": lookup_cost.seconds},
@@ -559,8 +559,8 @@ def explain_miss(stored_ids, live_ids):
     ### END SOLUTION
 
 
-# %% check="explain-miss"
-autograder.check("explain-miss")
+# %% check="miss-explained"
+autograder.check("miss-explained")
 
 # %% [markdown]
 # <details><summary>Hint</summary>
@@ -695,15 +695,22 @@ print("`remember` repaired:", diagnose(render_chat, drifting_render_chat))
 # one, and `request` still has the old template. The stored prompt of a first turn has no assistant message in it, so
 # for this prompt both templates write the same text.
 #
-# The next cell repairs both, and also shows what the other half repair does in a conversation with one more turn.
+# The next cell repairs both. It also shows what the other half repair does in a conversation with one more turn, and
+# a near relative of the drift: an answer ended with a newline, and the program that writes the history strips it.
 
 # %% tags=["chart"]
-print("both repaired:      ", diagnose(render_chat, render_chat))
+print("both repaired:               ", diagnose(render_chat, render_chat))
 
 turn_3 = [*turn_2, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And if he will not?"}]
 stored_2 = tokenizer.encode(drifting_render_chat(turn_2, add_generation_prompt=True))
 live_3 = tokenizer.encode(render_chat(turn_3, add_generation_prompt=True))
-print("\nOnly `request` repaired, one turn later:\n                    ", explain_miss(stored_2, live_3))
+print("only `request`, a turn later:", explain_miss(stored_2, live_3))
+
+answer, thanks = {"role": "assistant", "content": "Give it to Peter.\n"}, {"role": "user", "content": "I will."}
+stripped = {"role": "assistant", "content": "Give it to Peter."}
+as_generated = tokenizer.encode(render_chat([*turn_1, answer]))
+in_history = tokenizer.encode(render_chat([*turn_1, stripped, thanks], add_generation_prompt=True))
+print("answer stripped in history:  ", explain_miss(as_generated, in_history))
 
 good_stored = saved_entry(tokenizer.encode(render_chat(turn_1, add_generation_prompt=True)))
 good_live = tokenizer.encode(render_chat(turn_2, add_generation_prompt=True))
@@ -715,7 +722,7 @@ record(
     "template drift",
     f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored",
     f"{drift_cost.tokens:,} tokens computed, not {repaired_cost.tokens:,}; "
-    f"{drift_cost.seconds:.2f} s, not {repaired_cost.seconds:.2f} s",
+    f"{drift_cost.seconds:.2g} s, not {repaired_cost.seconds:.2g} s",
 )
 
 # %% [markdown] written="two-call-sites" points=2
@@ -840,16 +847,19 @@ autograder.check("canonical-tools")
 #
 # </details>
 #
-# Now the same six steps with the newest note last. The chart counts the tokens that have to be computed at each step.
+# First a small prompt, to look at. Then the same six steps with the newest note last: the chart counts the tokens that
+# have to be computed after step 1.
 
 # %% tags=["chart"]
+print(build_prompt("Be brief.", [{"name": "find_scene"}], steps[0], now="It is 9:31.", notes=["It rains."]), "\n")
+
 last = [
     tokenizer.encode(build_prompt(f"{head}\n{rest}", [], messages, notes=[recall(messages[-1])])) for messages in steps
 ]
 computed = {
-    "by the newest message,\nin the system block": [n - common for common, n in shares(by_newest)],
-    "by the newest message,\nlast": [n - common for common, n in shares(last)],
-    "by the first message,\nin the system block": [n - common for common, n in shares(by_first)],
+    "note by the newest message, in the system block": sum(n - common for common, n in shares(by_newest)),
+    "note by the newest message, last": sum(n - common for common, n in shares(last)),
+    "note by the first message, in the system block": sum(n - common for common, n in shares(by_first)),
 }
 before, now_ids, stable = by_newest[-2], by_newest[-1], by_first[-1]
 mutating_cost = cost(now_ids, saved_entry(now_ids[:314]))
@@ -860,15 +870,13 @@ record(
     "mutating system block",
     f"token {longest_common_prefix(before, now_ids):,} of {len(now_ids):,}",
     f"{mutating_cost.tokens / len(now_ids):.0%} recomputed each step; "
-    f"{mutating_cost.seconds:.2f} s, not {stable_cost.seconds:.2f} s",
+    f"{mutating_cost.seconds:.2g} s, not {stable_cost.seconds:.2g} s",
 )
-autograder.charts.line_chart(
-    {name: (range(2, 7), tokens) for name, tokens in computed.items()},
-    x_label="step",
-    y_label="computed",
-    y_unit="tokens",
-    log="y",
-    title="Where the recalled note stands decides what each step computes",
+autograder.charts.bar_chart(
+    computed,
+    label="computed in steps 2 to 6",
+    unit="tokens",
+    title="Where the note stands decides the cost",
 )
 
 # %% [markdown]
@@ -913,7 +921,7 @@ cases = {
     "no time": (plain_ids, canonical(text)),
     "two keys swapped": (as_it_comes(text), as_it_comes(text, tool_swapped)),
     "two keys swapped, sorted": (plain_ids, canonical(text, tool_swapped)),
-    "one blank after a sentence more": (plain_ids, canonical(text.replace(". ", ".  ", 1))),
+    "one more blank": (plain_ids, canonical(text.replace(". ", ".  ", 1))),
     "start token doubled": (plain_ids, [tokenizer.eot_id, *plain_ids]),
 }
 reused = {}
@@ -923,11 +931,11 @@ for name, (stored, live) in cases.items():
     logits = prefill(live[keep:], weights, cut(save_prefix_cache(stored, weights), keep))
     error = np.abs(logits - forward(live, weights)[-1]).max()
     reused[name] = common
-    print(f"{name:32} {explain_miss(stored, live):58} error {error:.0e}")
-    if name in ("time first", "two keys swapped", "one blank after a sentence more", "start token doubled"):
+    print(f"{name:25} {explain_miss(stored, live):52} error {error:.0e}")
+    if name in ("time first", "two keys swapped", "one more blank", "start token doubled"):
         record(name, f"token {common} of {len(stored)} stored", f"{1 - common / len(live):.0%} recomputed")
 autograder.charts.bar_chart(
-    reused, label="reusable", unit="tokens of 200", title="One prompt of 200 tokens, one thing changed at a time"
+    reused, label="shared with the stored prompt of 200", unit="tokens", title="One thing changed at a time"
 )
 
 # %% [markdown]
@@ -990,6 +998,7 @@ def serve(prompt_ids, entries):
     return Entry(prompt_ids[:common], cut(nearest.cache, common)) if common else None
 
 
+good_live = tokenizer.encode(render_chat(turn_2, add_generation_prompt=True))
 drifting_entry = saved_entry(stored_ids)
 print("repaired template:")
 serve(good_live, [good_stored])
@@ -1001,7 +1010,7 @@ record(
     "near miss, with fallback",
     f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored",
     f"{fallback_cost.tokens:,} tokens computed, not {drift_cost.tokens:,}; "
-    f"{fallback_cost.seconds:.2f} s, not {drift_cost.seconds:.2f} s",
+    f"{fallback_cost.seconds:.2g} s, not {drift_cost.seconds:.2g} s",
 )
 
 # %% [markdown]
@@ -1135,7 +1144,7 @@ for i, line in enumerate(lines):
         print("  ".join("-" * width for width in widths))
 
 # %% [markdown]
-# **What you should see:** thirteen lines. Three of them diverge nowhere: the ids were right, and the use of the cache
+# **What you should see:** thirteen lines. Four of them diverge nowhere: the ids were right, and the use of the cache
 # was wrong. In all others the ids differ at one token, and everything behind it is paid for.
 #
 # This is the last stage. You have written GPT-2's inference, given it a memory, saved that memory, and seen how it is

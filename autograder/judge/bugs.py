@@ -32,7 +32,7 @@ INPUT_CHANGED = define(
     "input-changed",
     "an input changed in place",
     "It looks as if the function wrote into what it was given: x = x - m makes a new array, while x -= m changes the "
-    "caller's.",
+    "caller's, and so do append, insert and sort on a list.",
 )
 POSITIONS_RESET = define(
     "positions-reset",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 from autograder.judge.bugs import Bug, define
@@ -196,6 +196,11 @@ EMPTY_MESSAGE_DROPPED = define(
     "empty messages left out",
     "A message with an empty content is missing: it has its START and role like any other.",
 )
+THINK_AFTER_ANSWER = define(
+    "think-after-answer",
+    "think block behind the answer",
+    "In the history the think block stands behind the answer: it was in front of it when the model answered.",
+)
 CONTENT_AFTER_END = define(
     "history-adds-an-end",
     "something follows the answer in history only",
@@ -229,6 +234,21 @@ TIME_LEFT_OUT = define(
     "time-left-out", "the time is not in the prompt", "Reuse is easy without the time: the model must be told it."
 )
 NOTES_LEFT_OUT = define("notes-left-out", "a note is not in the prompt", "Every note belongs into the prompt.")
+PROMPT_READS_CLOCK = define(
+    "prompt-reads-the-clock",
+    "two equal calls give two prompts",
+    "Equal arguments gave two prompts: take the time from `now`, not from the clock, and nothing at random.",
+)
+EMPTY_CONTEXT = define(
+    "empty-context",
+    "a context message without time and notes",
+    "Without a time and notes there is nothing to tell: leave the context message out.",
+)
+TOOLS_LEFT_OUT = define(
+    "tools-left-out",
+    "tools are not in the prompt",
+    "The tools belong into the prompt, whole: every key and every value.",
+)
 NONE_IN_PROMPT = define(
     "none-in-prompt",
     "an absent time is written as None",
@@ -284,6 +304,16 @@ KEY_SOME_IDS = define(
     "key-some-ids",
     "only some of the ids are in the key",
     "The key depends on some of the ids only: all of them count.",
+)
+KEY_IDS_WRAP = define(
+    "key-ids-wrap",
+    "ids kept in too few bits",
+    "Ids that differ by a power of two give the same key: they look as if they were kept in too few bits.",
+)
+KEY_TOO_SHORT = define(
+    "key-too-short",
+    "keys collide",
+    "The key has too few bits, so that different ids meet under one key by chance: keep the whole digest.",
 )
 KEY_RUNS_TOGETHER = define(
     "key-runs-together",
@@ -458,6 +488,14 @@ def _lookup_cases(cases: Cases) -> dict[str, tuple[list[list[int]], list[int]]]:
         "entries of 3, 7 and 15 ids that all match": ([prompt[:3], prompt[:7], prompt[:15]], prompt),
         "a longer entry that misses by its last id": ([prompt[:5], near, prompt[:9]], prompt),
         "nothing but entries that miss by one id": ([near, prompt[:6] + other[:2], other[:1] + prompt[1:9]], prompt),
+        "a longer entry that differs in the middle alone": (
+            [prompt[:6], prompt[:9] + other[:1] + prompt[10:17]],
+            prompt,
+        ),
+        "a longer entry whose last id begins with the same digits": (
+            [prompt[:4], [*prompt[:12], 7]],
+            [*prompt[:12], 71, *prompt[13:]],
+        ),
         "the longest entry belonging to another prompt": ([prompt[:8], other[:20]], prompt),
         "an entry that is the prompt and more": ([prompt[:6], prompt], prompt[:10]),
         "an entry whose ids stand in the prompt, but not at its start": ([prompt[2:9], prompt[:4]], prompt),
@@ -467,6 +505,54 @@ def _lookup_cases(cases: Cases) -> dict[str, tuple[list[list[int]], list[int]]]:
         "entries that share nothing with the prompt": ([other[:3], other[:9]], prompt),
         "no entries at all": ([], prompt),
     }
+
+
+@check(stage=STAGE, id="log-of-candidates", points=1, title="The log tells what was decided about every candidate")
+def candidate_log(student: Student, cases: Cases) -> None:
+    """candidate_log has one row for each entry, in order, with n, common, gate, key and hit."""
+    table = _lookup_cases(cases)
+    prompt = _ids(cases, 12, "whole")
+    table["an entry that covers the whole prompt, and one that leaves a token"] = ([prompt, prompt[:11]], prompt)
+    names = ("n", "common", "gate", "key", "hit")
+    right, answers, extra = {}, {}, None
+    for name, (entries, p) in table.items():
+        right[name] = [_row(e, p) for e in entries]
+        rows = student.plain("candidate_log", [Entry(_own(e)) for e in entries], _own(p))
+        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+            raise Failure(None, f"For {name}, candidate_log returned {_kind(rows)} where a list of dicts is expected.")
+        missing = sorted({key for row in rows for key in names if key not in row})
+        if missing:
+            raise Failure(None, f"For {name}, a row has no {', '.join(map(repr, missing))}.")
+        answers[name] = [tuple(row[key] for key in names) for row in rows]
+        if extra is None and len(rows) != len(entries):
+            extra = f"For {name}, the log has {len(rows)} rows for {len(entries)} entries."
+    if answers == right:
+        return
+    if extra:
+        raise Failure(None, extra, LOG_HITS_ONLY)
+
+    def rows_by(make):
+        return lambda n: [make(e, table[n][1]) for e in table[n][0]]
+
+    suspects = [
+        (LOOKUP_TAKES_WHOLE_PROMPT, rows_by(lambda e, p: _row(e, p, gate=len(e) <= len(p)))),
+        (LOOKUP_LEAVES_TWO, rows_by(lambda e, p: _row(e, p, gate=len(e) < len(p) - 1))),
+        (LOG_HIT_WITHOUT_GATE, rows_by(lambda e, p: (*_row(e, p)[:4], _common(e, p) == len(e)))),
+        (LOG_KEY_IS_ANY, rows_by(lambda e, p: _row(e, p, key=_common(e, p) > 0))),
+        (LOOKUP_LONGER_THAN_PROMPT, rows_by(lambda e, p: _row(e, p, key=_common(e, p) == min(len(e), len(p))))),
+    ]
+    name = next(n for n in table if answers[n] != right[n])
+    place = next(i for i, (a, b) in enumerate(zip(answers[name], right[name], strict=True)) if a != b)
+    column = next(key for key, a, b in zip(names, answers[name][place], right[name][place], strict=True) if a != b)
+    detail = f"For {name}, {column!r} is not right in row {place} of {len(right[name])} (counted from 0)."
+    raise Failure(None, detail, _suspect(answers, right, suspects))
+
+
+def _row(entry: list[int], prompt: list[int], gate: bool | None = None, key: bool | None = None) -> tuple:
+    common = _common(entry, prompt)
+    gate = len(entry) < len(prompt) if gate is None else gate
+    key = common == len(entry) if key is None else key
+    return len(entry), common, gate, key, gate and key
 
 
 def _best(entries: list[list[int]], prompt: list[int], fits: Callable[[list[int]], bool]) -> list[int] | None:
@@ -597,55 +683,7 @@ def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
     _expect_found(student, table, right)
 
 
-@check(stage=STAGE, id="candidate-log", points=1, title="The log tells what was decided about every candidate")
-def candidate_log(student: Student, cases: Cases) -> None:
-    """candidate_log has one row for each entry, in order, with n, common, gate, key and hit."""
-    table = _lookup_cases(cases)
-    prompt = _ids(cases, 12, "whole")
-    table["an entry that covers the whole prompt, and one that leaves a token"] = ([prompt, prompt[:11]], prompt)
-    names = ("n", "common", "gate", "key", "hit")
-    right, answers, extra = {}, {}, None
-    for name, (entries, p) in table.items():
-        right[name] = [_row(e, p) for e in entries]
-        rows = student.plain("candidate_log", [Entry(_own(e)) for e in entries], _own(p))
-        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
-            raise Failure(None, f"For {name}, candidate_log returned {_kind(rows)} where a list of dicts is expected.")
-        missing = sorted({key for row in rows for key in names if key not in row})
-        if missing:
-            raise Failure(None, f"For {name}, a row has no {', '.join(map(repr, missing))}.")
-        answers[name] = [tuple(row[key] for key in names) for row in rows]
-        if extra is None and len(rows) != len(entries):
-            extra = f"For {name}, the log has {len(rows)} rows for {len(entries)} entries."
-    if answers == right:
-        return
-    if extra:
-        raise Failure(None, extra, LOG_HITS_ONLY)
-
-    def rows_by(make):
-        return lambda n: [make(e, table[n][1]) for e in table[n][0]]
-
-    suspects = [
-        (LOOKUP_TAKES_WHOLE_PROMPT, rows_by(lambda e, p: _row(e, p, gate=len(e) <= len(p)))),
-        (LOOKUP_LEAVES_TWO, rows_by(lambda e, p: _row(e, p, gate=len(e) < len(p) - 1))),
-        (LOG_HIT_WITHOUT_GATE, rows_by(lambda e, p: (*_row(e, p)[:4], _common(e, p) == len(e)))),
-        (LOG_KEY_IS_ANY, rows_by(lambda e, p: _row(e, p, key=_common(e, p) > 0))),
-        (LOOKUP_LONGER_THAN_PROMPT, rows_by(lambda e, p: _row(e, p, key=_common(e, p) == min(len(e), len(p))))),
-    ]
-    name = next(n for n in table if answers[n] != right[n])
-    place = next(i for i, (a, b) in enumerate(zip(answers[name], right[name], strict=True)) if a != b)
-    column = next(key for key, a, b in zip(names, answers[name][place], right[name][place], strict=True) if a != b)
-    detail = f"For {name}, {column!r} is not right in row {place} of {len(right[name])} (counted from 0)."
-    raise Failure(None, detail, _suspect(answers, right, suspects))
-
-
-def _row(entry: list[int], prompt: list[int], gate: bool | None = None, key: bool | None = None) -> tuple:
-    common = _common(entry, prompt)
-    gate = len(entry) < len(prompt) if gate is None else gate
-    key = common == len(entry) if key is None else key
-    return len(entry), common, gate, key, gate and key
-
-
-@check(stage=STAGE, id="explain-miss", points=1, title="A miss says how much was shared and what came next")
+@check(stage=STAGE, id="miss-explained", points=1, title="A miss says how much was shared and what came next")
 def explain_miss(student: Student, cases: Cases) -> None:
     """explain_miss gives `common=C of N; stored next: X; live next: Y`, with `end` for a side that has no next id."""
     ids, other = _ids(cases, 50), [i + 1000 for i in _ids(cases, 50, "other")]
@@ -683,7 +721,7 @@ def explain_miss(student: Student, cases: Cases) -> None:
         shared = str(stored[common - 1]) if common else None
         if _in_order(told, [str(b), str(a)]):
             bug = MISS_SIDES_SWAPPED
-        elif shared is not None and told.count(shared) >= 2:
+        elif shared is not None and told.count(shared) >= 2 and len(told) <= 12:
             bug = MISS_LAST_SHARED
         elif at_end:
             bug = MISS_NO_END
@@ -797,7 +835,9 @@ def _not_a_prefix(turn: str, full: str, following: str, just_answered: bool, whe
     """The failure of a prompt that does not continue the one before, with its likely cause."""
     common = _common(full, following)
     bug = None
-    if len(turn) - len(NO_THOUGHT) <= common < len(turn):
+    if full.removeprefix(turn) and following.startswith(turn.removesuffix(NO_THOUGHT) + full[len(turn) :] + NO_THOUGHT):
+        bug = THINK_AFTER_ANSWER
+    elif len(turn) - len(NO_THOUGHT) <= common < len(turn):
         bug = THINK_DROPPED if just_answered else THINK_ONLY_LATEST
     detail = f"{common} of the {len(full)} characters of a turn's prompt and answer begin a later prompt ({where})."
     return Failure(None, detail, bug)
@@ -846,6 +886,8 @@ def volatile_last(student: Student, cases: Cases) -> None:
     def build(messages, **options):
         return _text(student, "build_prompt", system, tools, messages, **options)
 
+    if build(talk) != build(talk):
+        raise Failure(None, "Two calls with equal arguments gave two prompts.", PROMPT_READS_CLOCK)
     prompts = {name: build(talk, **options) for name, options in variants.items()}
     for name, prompt in prompts.items():
         _expect_parts(prompt, system, tools, talk, variants[name], f"with {name}")
@@ -856,6 +898,8 @@ def volatile_last(student: Student, cases: Cases) -> None:
             raise Failure(None, f"The prompt does not end with GENERATION_PROMPT (with {name}).", bug)
         if "now" not in variants[name] and "None" in prompt:
             raise Failure(None, f"The prompt holds the word None (with {name}).", NONE_IN_PROMPT)
+        if not variants[name] and f"{START}context" in prompt:
+            raise Failure(None, f"The prompt has a context message (with {name}).", EMPTY_CONTEXT)
     for n_messages in (5, 3, 1):
         messages = talk[:n_messages]
         base = build(messages, **with_time)
@@ -867,12 +911,24 @@ def volatile_last(student: Student, cases: Cases) -> None:
             common = _common(base, prompt)
             if common >= need:
                 continue
-            bug = _volatile_bug(base, common, system, messages[0]["content"], variants.get(name))
+            bug = None
+            if _template_holds(student, talk):  # else the order of the parts is not what is wrong
+                bug = _volatile_bug(base, common, system, messages[0]["content"], variants.get(name))
             detail = (
                 f"Of {need} characters up to the last of {n_messages} messages, a prompt with a time shares {common} "
                 f"with the one with {name}."
             )
             raise Failure(None, detail, bug)
+
+
+def _template_holds(student: Student, talk: list[dict[str, str]]) -> bool:
+    """Whether the student's render_chat only ever adds to the text."""
+    texts = [_text(student, "render_chat", talk[:n]) for n in range(1, len(talk) + 1)]
+    context = [{"role": "context", "content": "late"}]
+    after = [_text(student, "render_chat", [*talk[:n], *context]) for n in range(1, len(talk) + 1)]
+    return all(t.startswith(s) for s, t in pairwise(texts)) and all(
+        t.startswith(s) for s, t in zip(texts, after, strict=True)
+    )
 
 
 def _volatile_bug(base: str, common: int, system: str, first: str, options: dict | None) -> Bug:
@@ -892,7 +948,7 @@ def _expect_parts(prompt, system, tools, messages, options, where) -> int:
         raise Failure(None, f"The system text is not in the prompt, or not unchanged ({where}).")
     missing = [word for word in _words_of(tools) if word not in prompt]
     if missing:
-        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt ({where}).")
+        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt ({where}).", TOOLS_LEFT_OUT)
     place += len(system)
     for i, message in enumerate(messages):
         place = prompt.find(message["content"], place)
@@ -925,9 +981,11 @@ def canonical_tools(student: Student, cases: Cases) -> None:
         return _text(student, "build_prompt", "Answer in one line.", tools, talk)
 
     prompt = build(tools)
+    if build(tools) != prompt:
+        raise Failure(None, "Two calls with equal arguments gave two prompts.", PROMPT_READS_CLOCK)
     missing = [word for word in _words_of(tools) if word not in prompt]
     if missing:
-        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt.")
+        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt.", TOOLS_LEFT_OUT)
     first = tools[0]["arguments"]
     enum = next(k for k, v in first.items() if "enum" in v)
     changed = {
@@ -975,6 +1033,7 @@ def key_separates(student: Student, cases: Cases) -> None:
     first = key()
     if key() != first:
         raise Failure(None, "Two calls with equal arguments gave two keys.", KEY_NEVER_FOUND)
+    _expect_no_collision(key, ids)
     _expect_every_field(key, first, base, word[10])
     _expect_every_id(key, first, ids)
     with student.elsewhere():
@@ -1012,11 +1071,21 @@ def _expect_every_id(key: Callable, first: Any, ids: list[int]) -> None:
     for what, other in changes.items():
         if key(other) == first:
             raise Failure(None, f"With a change in the ids alone ({what}), the key is the same.", KEY_SOME_IDS)
+    for step in (256, 4096, 32768):
+        if key([*ids[:-1], ids[-1] + step]) == first or key([ids[0] + step, *ids[1:]]) == first:
+            raise Failure(None, f"With one id greater by {step} alone, the key is the same.", KEY_IDS_WRAP)
     exchanged = [*ids[: n - 2], ids[n - 1], ids[n - 2]]
     balanced = [ids[0] + 1, *ids[1:-1], ids[-1] - 1]
     for what, other in (("two ids exchanged", exchanged), ("one id greater by 1 and one less", balanced)):
         if key(other) == first:
             raise Failure(None, f"With {what}, the key is the same.", KEY_IGNORES_ID_ORDER)
+
+
+def _expect_no_collision(key: Callable, ids: list[int]) -> None:
+    keys = [repr(key([i, *ids[:2]])) for i in range(200)]
+    if 1 < len(set(keys)) < len(keys):
+        detail = f"{len(keys)} different lists of ids have {len(set(keys))} different keys."
+        raise Failure(None, detail, KEY_TOO_SHORT)
 
 
 def _expect_borders(key: Callable, word: list[str]) -> None:
@@ -1026,7 +1095,7 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
             detail = f"{len(a)} ids and {len(b)} ids with the same digits give the same key."
             raise Failure(None, detail, KEY_IDS_RUN_TOGETHER)
     left, middle, right = word[:3]
-    for separator in ("", "|", ",", ":", "/", "-", "_", " ", ";", "\n", "\0", ", ", "', '", '", "', "::", "."):
+    for separator in ("", "|", ",", ":", "/", "-", "_", " ", "\n", "\0", ", "):
         for a, b in permutations(KEY_FIELDS, 2):
             one = {a: f"{left}{separator}{middle}", b: right}
             two = {a: left, b: f"{middle}{separator}{right}"}
@@ -1034,7 +1103,7 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
                 what = "nothing" if not separator else "the same mark"
                 detail = f"Text moved from the end of {a} to the start of {b}, with {what} between, gives the same key."
                 raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)
-    for separator in ("", "|", ",", ":", "/", "-", "_", " ", ";", "\n", ", ", "."):
+    for separator in ("", "|", ",", ":", "/", "-", "_", " "):
         for field in KEY_FIELDS:
             one = key([2, 3], **{field: f"{left}{separator}1"})
             two = key([1, 2, 3] if separator else [12, 3], **{field: left})

@@ -271,25 +271,25 @@ WRONG = [
         "counts-equal-places",
         "Counts equal places behind the first difference too.",
         (LCP, LOOP, "    return sum(x == y for x, y in zip(a, b))"),
-        loses=("common-prefix", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "log-of-candidates", "miss-explained"),
     ),
     _wrong(
         "counts-last-index",
         "Returns the index of the last shared id.",
         (LCP, "    return n", "    return n - 1"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
     ),
     _wrong(
         "compares-with-is",
         "Compares ids with `is not`.",
         (LCP, "x != y", "x is not y"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
     ),
     _wrong(
         "runs-past-the-end",
         "Looks for the first difference without watching the ends.",
         (LCP, LOOP, "    while a[n] == b[n]:\n        n += 1\n    return n"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
     ),
     _wrong(
         "no-difference-found",
@@ -299,46 +299,46 @@ WRONG = [
             LOOP,
             "    for n, (x, y) in enumerate(zip(a, b)):\n        if x != y:\n            return n\n    return 0",
         ),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
     ),
     _wrong(
         "gives-the-ids",
         "Returns the shared ids.",
         (LCP, "    return n", "    return a[:n]"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
     ),
     _wrong(
         "common-ids-as-a-set",
         "Counts the ids that stand in both lists.",
         (LCP, LOOP, "    return len(set(a) & set(b))"),
-        loses=("common-prefix", "lookup-longest-entry", "candidate-log", "explain-miss"),
+        loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
     ),
     # candidate_log and lookup
     _wrong(
         "lookup-takes-whole-prompt",
         "The gate lets an entry pass that covers the whole prompt.",
         (LOG, "n < len(prompt_ids)", "n <= len(prompt_ids)"),
-        loses=("lookup-leaves-a-token", "candidate-log"),
+        loses=("lookup-leaves-a-token", "log-of-candidates"),
     ),
     _wrong(
         "lookup-leaves-two",
         "The gate wants two tokens left.",
         (LOG, "n < len(prompt_ids)", "n < len(prompt_ids) - 1"),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token", "candidate-log"),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
     _wrong(
         "log-hits-only",
         "Only entries that pass the gate are in the log.",
         (LOG, "        rows.append(", "        if not gate:\n            continue\n        rows.append("),
         (LOOKUP, HITS, 'if len(entry.token_ids) < len(prompt_ids) and row["key"]'),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token", "candidate-log"),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
     _wrong(
         "log-hit-without-gate",
         "The log's hit is the key condition alone.",
         (LOG, "gate and key}", "key}"),
         (LOOKUP, HITS, 'if row["gate"] and row["key"]'),
-        loses=("candidate-log",),
+        loses=("log-of-candidates",),
     ),
     _wrong(
         "lookup-first-hit",
@@ -418,7 +418,7 @@ WRONG = [
         "miss-of-live",
         "The number of live ids.",
         (MISS, "of {len(stored_ids)}", "of {len(live_ids)}"),
-        loses=("explain-miss",),
+        loses=("miss-explained",),
     ),
     _wrong(
         "miss-sides-swapped",
@@ -428,26 +428,26 @@ WRONG = [
             "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
             "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}",
         ),
-        loses=("explain-miss",),
+        loses=("miss-explained",),
     ),
     _wrong(
         "miss-last-shared",
         "The last shared id on each side.",
         (MISS, "return ids[common] if", "return ids[common - 1] if"),
-        loses=("explain-miss",),
+        loses=("miss-explained",),
     ),
     _wrong(
         "miss-no-end",
         "No thought of a side that has ended.",
         (MISS, 'ids[common] if common < len(ids) else "end"', "ids[common]"),
-        loses=("explain-miss",),
+        loses=("miss-explained",),
     ),
     _wrong(
         "miss-printed",
         "Prints the line.",
         (MISS, "    return f", "    print(f"),
         (MISS, '(live_ids)}"', '(live_ids)}")'),
-        loses=("explain-miss",),
+        loses=("miss-explained",),
     ),
     # render_chat
     _wrong(
@@ -546,6 +546,39 @@ WRONG = [
         (PROMPT, ", add_generation_prompt=True", ""),
         loses=("volatile-last",),
     ),
+    _wrong(
+        "prompt-reads-the-clock",
+        "Adds the clock's time to the time that was given.",
+        (PROMPT, "([] if now is None else [now])", "[str(now), str(__import__('time').perf_counter_ns())]"),
+        loses=("volatile-last", "canonical-tools"),
+    ),
+    _wrong(
+        "empty-context",
+        "A context message in any case.",
+        (PROMPT, "if changing:", "if True:"),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "tools-left-out",
+        "The names of the tools only.",
+        (PROMPT, "json.dumps(tools, sort_keys=True)", 'json.dumps([tool["name"] for tool in tools])'),
+        loses=("volatile-last", "canonical-tools"),
+    ),
+    _wrong(
+        "list-sorted",
+        "Sorts whatever stands in a list, as text, to be sure.",
+        (
+            PROMPT,
+            "    tools_json = json.dumps(tools, sort_keys=True)",
+            """    def ordered(value):
+        if isinstance(value, dict):
+            return {key: ordered(value[key]) for key in sorted(value)}
+        return sorted(map(ordered, value), key=str) if isinstance(value, list) else value
+
+    tools_json = json.dumps(ordered(tools))""",
+        ),
+        loses=("canonical-tools",),
+    ),
     _wrong("keys-as-they-come", "json.dumps as it is.", (PROMPT, ", sort_keys=True", ""), loses=("canonical-tools",)),
     _wrong(
         "keys-sorted-on-top",
@@ -579,6 +612,18 @@ WRONG = [
         "key-ids-run-together",
         "The ids joined with nothing between.",
         (KEY, "list(token_ids)", '"".join(map(str, token_ids))'),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-ids-wrap",
+        "The ids as bytes, which hold up to 255.",
+        (KEY, "list(token_ids)", "[i % 256 for i in token_ids]"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-too-short",
+        "The first two digits of the digest.",
+        (KEY, ".hexdigest()", ".hexdigest()[:2]"),
         loses=("key-separates",),
     ),
     _wrong(
