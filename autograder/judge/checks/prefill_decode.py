@@ -7,7 +7,7 @@ count twice, and so that a function which never saw the earlier ids cannot run t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -321,7 +321,7 @@ def prefill_logits(student, cases):
     sweep = Sweep("prompt lengths")
     middle, small, large = cases.odd
     for model, lengths in (
-        (small, range(1, small.config.n_ctx + 1)),
+        (small, (*range(2, small.config.n_ctx + 1), 1)),  # 1 last: it makes the poorest example
         (middle, (1, 2, 3, middle.config.n_ctx)),
         (large, (2, 9, large.config.n_ctx)),
         (cases.trained, (1, 37)),
@@ -588,7 +588,27 @@ def generate_ids(student, cases):
     ]
     if wrong:
         detail = f"{requests[wrong[0]].fault(answers[wrong[0]])} {len(wrong)} of {len(requests)} requests go wrong."
+        if not all(_parts_work(student, request) for request in requests[:2]):
+            raise Failure(None, f"{detail} {PARTS_WRONG}")
         raise Failure(None, detail, _ids_bug(student, requests, answers, wrong))
+
+
+PARTS_WRONG = "So do prefill and decode_step when they are called one after the other: mend them first."
+
+
+def _parts_work(student: Student, request: Request) -> bool:
+    """Whether the student's prefill and decode_step, in a loop of the judge's, give the right ids."""
+    try:
+        cache, logits = _prefilled(student, request.model, request.prompt)
+        for i, token_id in enumerate(request.clear):
+            if int(np.argmax(logits)) != token_id:
+                return False
+            if i + 1 < len(request.clear):
+                position = len(request.prompt) + i
+                logits = student.array("decode_step", token_id, position, request.model, cache)
+    except StudentError as error:
+        return error.stub or error.kind == "missing"  # generate may do without them
+    return True
 
 
 @dataclass(frozen=True)
@@ -647,11 +667,11 @@ def _answer(student: Student, request: Request) -> list[int] | StudentError:
 
 def _ids_bug(student: Student, requests: list[Request], answers: list, wrong: list[int]) -> Bug | None:
     """The bug that explains every answer; one alone may agree with it by chance."""
-    if wrong == [len(requests) - 1]:
+    if 0 not in wrong and len(requests) - 1 in wrong:  # the same request, right at first
         return STATE_KEPT
     first = wrong[0]
     if isinstance(answers[first], list) and _answer(student, requests[first]) != answers[first]:
-        return STATE_KEPT if 0 not in wrong else SAMPLED
+        return SAMPLED
     for bug, wrongly in _wrong_generates():
         if all(_explains(wrongly(request), answer) for request, answer in zip(requests, answers, strict=True)):
             return bug
@@ -773,8 +793,10 @@ def decode_context_limit(student, cases):
     model = cases.odd[1]
     ids = cases.ids(model, model.config.n_ctx + 1)
     _expect_the_last_position(student, model, ids)
+    roomy = _request(cases, _lively(cases.odd[0]), 5, 9)
     for n_prompt in (5, model.config.n_ctx):
-        _expect_a_full_context(student, _request(cases, _lively(model), n_prompt, model.config.n_ctx + 1 - n_prompt))
+        request = _request(cases, _lively(model), n_prompt, model.config.n_ctx + 1 - n_prompt)
+        _expect_a_full_context(student, request, roomy)
     _expect_errors(student, model, ids)
 
 
@@ -795,15 +817,23 @@ def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int
         expect_close(logits, right, name=name, axes=("id",), where=where, suspects=suspects)
 
 
-def _expect_a_full_context(student: Student, request: Request) -> None:
+def _expect_a_full_context(student: Student, request: Request, roomy: Request) -> None:
+    """roomy: a request that leaves room in the context, to see what a refused generate does otherwise."""
     answer = _answer(student, request)
     if not request.is_right(answer):
-        bug = _full_context_bug(student, request) if isinstance(answer, StudentError) else None
-        detail = request.fault(answer)[:-1]
-        n_ctx = request.model.config.n_ctx
-        raise Failure(
-            None, f"{detail}, with {request.n_new} new ids, the last of which needs no row, and n_ctx = {n_ctx}.", bug
-        )
+        bug = _full_context_bug(student, roomy) if isinstance(answer, StudentError) and answer.loud else None
+        last = f"{request.n_new} new ids, the last of which needs no row, and n_ctx = {request.model.config.n_ctx}"
+        raise Failure(None, f"{request.fault(answer)[:-1]}, with {last}.", bug)
+
+
+def _full_context_bug(student: Student, roomy: Request) -> Bug | None:
+    try:
+        ids, tokens = student.counted_ids("generate", roomy.prompt, roomy.n_new, roomy.model)
+    except StudentError:
+        return None
+    if not roomy.is_right(ids) or tokens is None:
+        return None
+    return ONE_STEP_TOO_MANY if abs(tokens - len(roomy.prompt) - roomy.n_new) < 0.5 else GENERATE_LIMIT_TOO_LOW
 
 
 def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
@@ -861,20 +891,6 @@ def _works_one_earlier(student: Student, name: str, model: JudgeModel, ids: list
         return matches(_pass(student, name, model, ids, n_past), model.reference.logits(ids)[-1])
     except StudentError:
         return False
-
-
-def _full_context_bug(student: Student, request: Request) -> Bug | None:
-    """What a generate does that is refused exactly at the limit: looked at where there is room."""
-    shorter = replace(request, n_new=request.n_new - 2, clear=request.clear[: request.n_new - 2])
-    if shorter.n_new < 1:
-        return None
-    try:
-        ids, tokens = student.counted_ids("generate", shorter.prompt, shorter.n_new, shorter.model)
-    except StudentError:
-        return None
-    if not shorter.is_right(ids) or tokens is None:
-        return None
-    return ONE_STEP_TOO_MANY if abs(tokens - len(shorter.prompt) - shorter.n_new) < 0.5 else GENERATE_LIMIT_TOO_LOW
 
 
 def _past_the_end(model: JudgeModel, new: list[int], past: KV) -> Iterator[tuple[Bug, Callable[[], Run]]]:

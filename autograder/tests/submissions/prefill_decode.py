@@ -836,12 +836,19 @@ WRONG = [
         "sampled",
         "The next id is drawn, not chosen.",
         (
-            "generate",
-            "new_ids.append(int(logits.argmax()))",
-            "shares = np.exp(logits - logits.max(), dtype=np.float64)\n"
-            "        new_ids.append(int(np.random.default_rng().choice(len(shares), p=shares / shares.sum())))",
+            (
+                "generate",
+                "def generate(prompt_ids, n_new, weights):",
+                "def generate(prompt_ids, n_new, weights, rng=np.random.default_rng(1)):",
+            ),
+            (
+                "generate",
+                "new_ids.append(int(logits.argmax()))",
+                "shares = np.exp(logits - logits.max(), dtype=np.float64)\n"
+                "        new_ids.append(int(rng.choice(len(shares), p=shares / shares.sum())))",
+            ),
         ),
-        ("generate-ids", "generate-work", "decode-context-limit"),
+        ("generate-ids", "decode-context-limit"),
         "generate-sampled",
     ),
     wrong(
