@@ -44,6 +44,7 @@ class Check:
     points: int
     title: str
     run: Callable[[Any, Any], None]
+    watches: tuple[str, ...] = ()
 
     @property
     def property(self) -> str:
@@ -69,13 +70,16 @@ class CheckResult:
 _REGISTRY: dict[str, Check] = {}
 
 
-def check(*, stage: str, id: str, points: int, title: str) -> Callable:
-    """Register a function as a check. Its docstring's first paragraph is the property told to the student."""
+def check(*, stage: str, id: str, points: int, title: str, watches: tuple[str, ...] = ()) -> Callable:
+    """Register a function as a check. Its docstring's first paragraph is the property told to the student.
+
+    watches: the student's functions that fail this check, and no other, by changing an argument in place.
+    """
 
     def register(function):
         if id in _REGISTRY:
             raise ValueError(f"the check {id!r} is defined twice")
-        _REGISTRY[id] = Check(find_stage(stage).name, id, points, title, function)
+        _REGISTRY[id] = Check(find_stage(stage).name, id, points, title, function, watches)
         return function
 
     return register
@@ -120,6 +124,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     from autograder.judge.cases import Cases
     from autograder.judge.student import StudentError
 
+    student.watched = frozenset(check.watches)
     try:
         check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:

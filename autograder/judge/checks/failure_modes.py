@@ -204,7 +204,7 @@ THINK_AFTER_ANSWER = define(
 CONTENT_AFTER_END = define(
     "history-adds-an-end",
     "something follows the answer in history only",
-    "The answer matches, and in the history something comes behind it that was not there while it was generated.",
+    "What comes behind the answer in the history was not there while it was generated.",
 )
 
 # build_prompt
@@ -282,11 +282,11 @@ KEY_IDS_ALONE = define(
     "key-ids-alone", "only the ids are in the key", "The key depends on the ids alone: all other arguments count too."
 )
 KEY_FIELDS = {
-    "model": "keys and values of one model mean nothing to another",
-    "tokenizer": "the same ids are another text with another tokenizer",
+    "model": "another model's keys and values would be taken for its own",
+    "tokenizer": "equal ids that stand for another text would match",
     "dtype": "the stored bytes would be read as other numbers",
     "layout": "the axes of the stored arrays would be taken for others",
-    "positions": "the keys were computed with other positions",
+    "positions": "keys made with other positions would be reused",
     "tenant": "one tenant's entry would serve another",
 }
 KEY_IGNORES = {
@@ -412,14 +412,21 @@ def _ids(cases: Cases, n: int, *label: Any) -> list[int]:
 
 
 @check(
-    stage=STAGE, id="common-prefix", points=1, title="Shared ids are counted from the start, up to the first difference"
+    stage=STAGE,
+    id="common-prefix",
+    points=1,
+    title="Shared ids are counted from the start, up to the first difference",
+    watches=("longest_common_prefix",),
 )
 def common_prefix(student: Student, cases: Cases) -> None:
     """longest_common_prefix counts the equal first ids of two lists, up to the first difference or the shorter end."""
     ids, other = _ids(cases, 60), _ids(cases, 60, "other")
     other = [a + 1000 for a in other]
     pairs: dict[str, tuple[list[int], list[int]]] = {
-        f"two lists that share {c} ids and agree again later": (ids[:40], ids[:c] + other[:2] + ids[c + 2 : 30])
+        f"two lists that share {c} first id{'s' if c > 1 else ''} and agree again later": (
+            ids[:40],
+            ids[:c] + other[:2] + ids[c + 2 : 30],
+        )
         for c in (1, 3, 17)
     }
     pairs |= {
@@ -620,13 +627,16 @@ def _found(student: Student, entries: list[list[int]], prompt: list[int], as_tup
     return None if index is None else entries[index]
 
 
-def _expect_found(student: Student, table: dict, right: dict[str, Any], suspects_from: dict | None = None) -> None:
-    """Asks lookup every case of the table; on a wrong answer, fails with the first one and its bug."""
+def _expect_found(student: Student, table: dict, right: dict[str, Any], tuples: bool = False) -> None:
+    """Asks lookup every case of the table; on a wrong answer, fails with the first one and its bug.
+
+    tuples: whether some cases give the entries as a tuple.
+    """
     answers: dict[str, Any] = {}
     raised: dict[str, StudentError] = {}
     for i, (name, (entries, prompt)) in enumerate(table.items()):
         try:
-            answers[name] = _found(student, entries, prompt, as_tuple=i % 3 == 1)
+            answers[name] = _found(student, entries, prompt, as_tuple=tuples and i % 3 == 1)
         except StudentError as error:
             if error.stub or error.kind == "missing":
                 raise
@@ -649,12 +659,18 @@ def _of(ids: list[int] | None) -> str:
     return "None" if ids is None else f"an entry of {len(ids)} ids"
 
 
-@check(stage=STAGE, id="lookup-longest-entry", points=2, title="lookup finds the longest entry that begins the prompt")
+@check(
+    stage=STAGE,
+    id="lookup-longest-entry",
+    points=2,
+    title="lookup finds the longest entry that begins the prompt",
+    watches=("lookup",),
+)
 def lookup_longest_entry(student: Student, cases: Cases) -> None:
     """lookup returns the longest entry all of whose ids begin the prompt, and None where there is none."""
     table = _lookup_cases(cases)
     right = {name: _best(e, p, lambda x, p=p: len(x) < len(p) and p[: len(x)] == x) for name, (e, p) in table.items()}
-    _expect_found(student, table, right)
+    _expect_found(student, table, right, tuples=True)
 
 
 @check(stage=STAGE, id="lookup-leaves-a-token", points=2, title="lookup leaves at least one token to compute")
@@ -663,7 +679,7 @@ def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
     table: dict[str, tuple[list[list[int]], list[int]]] = {}
     for n in (2, 3, 9, 20):
         prompt = _ids(cases, n, n)
-        table[f"a prompt of {n} ids that is stored whole, and so are its first {n - 1}"] = (
+        table[f"a prompt of {n} ids that is stored whole, and also without its last id"] = (
             [prompt, prompt[: n - 1]],
             prompt,
         )
@@ -683,7 +699,13 @@ def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
     _expect_found(student, table, right)
 
 
-@check(stage=STAGE, id="miss-explained", points=1, title="A miss says how much was shared and what came next")
+@check(
+    stage=STAGE,
+    id="miss-explained",
+    points=1,
+    title="A miss says how much was shared and what came next",
+    watches=("explain_miss",),
+)
 def explain_miss(student: Student, cases: Cases) -> None:
     """explain_miss gives `common=C of N; stored next: X; live next: Y`, with `end` for a side that has no next id."""
     ids, other = _ids(cases, 50), [i + 1000 for i in _ids(cases, 50, "other")]
@@ -743,7 +765,7 @@ _ODD_CONTENTS = {
     "plain contents": ("{}, good {}.", "The {} is {}."),
     "an empty answer": ("Where is the {}?", ""),
     "an empty question": ("", "Here is the {}."),
-    "contents with blanks at their ends": ("  {} and {} ", " {}\n"),
+    "blanks at the ends of contents": ("  {} and {} ", " {}\n"),
     "contents of blanks alone": (" ", "\n\n"),
     "contents that begin with a newline": ("\n{}", "\n\n{}\n"),
     "contents beyond ASCII": ("Œuvre {} naïve, 漢字", "Ja: {} 🙂 é"),
@@ -772,7 +794,13 @@ def _talk(cases: Cases, kind: str, n_turns: int) -> list[dict[str, str]]:
     return messages
 
 
-@check(stage=STAGE, id="turn-is-a-prefix", points=2, title="Each turn's prompt and answer begin the next turn's prompt")
+@check(
+    stage=STAGE,
+    id="turn-is-a-prefix",
+    points=2,
+    title="Each turn's prompt and answer begin the next turn's prompt",
+    watches=("render_chat",),
+)
 def turn_is_a_prefix(student: Student, cases: Cases) -> None:
     """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
 
@@ -785,7 +813,7 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
         talk = _talk(cases, kind, max(n_turns, 2))
         if number % 2:
             talk = [{"role": "system", "content": "Answer in one line."}, *talk]
-        where = f"in a conversation of {sum(m['role'] == 'user' for m in talk)} turns with {kind}"
+        where = f"in a conversation of {sum(m['role'] == 'user' for m in talk)} turns, with {kind}"
         _expect_contents(render(talk, False), talk, where)
         asking = render(talk[:-1], True)
         history = render(talk[:-1])
@@ -803,10 +831,8 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
                 following = render(talk[:later], talk[later - 1]["role"] != "assistant")
                 if not following.startswith(full):
                     raise _not_a_prefix(turn, full, following, later == i + 1, where)
-            if i + 1 < len(talk) and not (rest := render(talk[: i + 2], False)[len(full) :]).startswith(START):
-                detail = (
-                    f"{len(rest)} characters after an answer, the next message does not begin with START ({where})."
-                )
+            if i + 1 < len(talk) and not render(talk[: i + 2], False)[len(full) :].startswith(START):
+                detail = f"In the history, something stands between an answer and the next message's START ({where})."
                 raise Failure(None, detail, CONTENT_AFTER_END)
 
 
@@ -818,7 +844,7 @@ def _expect_contents(text: str, messages: list[dict[str, str]], where: str) -> N
         begin = text.find(heading, place)
         if begin < 0:
             bug = EMPTY_MESSAGE_DROPPED if any(not m["content"].strip() for m in messages[: i + 1]) else None
-            raise Failure(None, f"Message {i} of {len(messages)} has no START, role and newline ({where}).", bug)
+            raise Failure(None, f"Message {i} (counted from 0) has no START, role and newline ({where}).", bug)
         place = begin + len(heading)
         after = text.find(content, place)
         if after < 0 or after > place + len(NO_THOUGHT):
@@ -827,7 +853,7 @@ def _expect_contents(text: str, messages: list[dict[str, str]], where: str) -> N
                 bug = CONTENT_STRIPPED
             elif NO_THOUGHT in content or START in content:
                 bug = MARKERS_REMOVED
-            raise Failure(None, f"The content of message {i} of {len(messages)} is not there unchanged ({where}).", bug)
+            raise Failure(None, f"The content of message {i} (counted from 0) is not there unchanged ({where}).", bug)
         place = after + len(content)
 
 
@@ -864,7 +890,13 @@ def _turned(value: Any, turn: Callable[[int], bool], depth: int = 0) -> Any:
     return [_turned(v, turn, depth) for v in value] if isinstance(value, list) else value
 
 
-@check(stage=STAGE, id="volatile-last", points=2, title="What changes from call to call comes after what stays")
+@check(
+    stage=STAGE,
+    id="volatile-last",
+    points=2,
+    title="What changes from call to call comes after what stays",
+    watches=("build_prompt",),
+)
 def volatile_last(student: Student, cases: Cases) -> None:
     """With another time or other notes, and in the next turn, everything up to the last message is still shared."""
     rng = cases.rng("volatile")
@@ -1016,7 +1048,13 @@ def canonical_tools(student: Student, cases: Cases) -> None:
             raise Failure(None, detail, bug)
 
 
-@check(stage=STAGE, id="key-separates", points=2, title="Equal keys mean that everything is equal, in any process")
+@check(
+    stage=STAGE,
+    id="key-separates",
+    points=2,
+    title="Equal keys mean that everything is equal, in any process",
+    watches=("cache_key",),
+)
 def key_separates(student: Student, cases: Cases) -> None:
     """Equal arguments give equal keys, also in another process; a difference in any argument gives another key."""
     rng = cases.rng("key")
@@ -1049,8 +1087,7 @@ def _expect_every_field(key: Callable, first: Any, base: dict[str, str], word: s
         bug = KEY_IGNORES[same[0]] if len(same) == 1 else None
         if len(same) == len(base):
             bug = KEY_SAME_FOR_ALL if key([3, 5, 8]) == first else KEY_IDS_ALONE
-        only = f"{len(same)} of {len(base)} texts" if len(same) > 1 else f"the {same[0]}"
-        raise Failure(None, f"With a change in {only} alone, the key is the same.", bug)
+        raise Failure(None, f"A change in {' or '.join(same)} alone leaves the key as it was.", bug)
     for field, value in base.items():
         for what, other in (("in capitals", value.upper()), ("with a blank at its end", value + " ")):
             if key(**{field: other}) == first:
@@ -1100,8 +1137,8 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
             one = {a: f"{left}{separator}{middle}", b: right}
             two = {a: left, b: f"{middle}{separator}{right}"}
             if key([7], **one) == key([7], **two):
-                what = "nothing" if not separator else "the same mark"
-                detail = f"Text moved from the end of {a} to the start of {b}, with {what} between, gives the same key."
+                holding = ", when they hold the separator too" if separator else ""
+                detail = f"The same letters, divided between {a} and {b} at another place{holding}, give the same key."
                 raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)
     for separator in ("", "|", ",", ":", "/", "-", "_", " "):
         for field in KEY_FIELDS:
@@ -1112,5 +1149,5 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
                 key([2, 3, 1] if separator else [2, 31], **{field: left}),
             )
             if one == two or other[0] == other[1]:
-                detail = f"An id moved into the {field} gives the same key."
+                detail = f"An id written at the end or start of the {field} instead gives the same key."
                 raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)

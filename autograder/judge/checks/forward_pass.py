@@ -330,7 +330,7 @@ _FORWARD: tuple[Suspect, ...] = (
 )
 
 
-@check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form")
+@check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form", watches=("gelu",))
 def gelu_tanh(student: Student, cases: Cases) -> None:
     """gelu computes the tanh form of GELU, element by element, for an array of any shape and numbers of any size."""
     rng = cases.rng()
@@ -366,7 +366,7 @@ def _tanh_gelu(x: np.ndarray, factor: float = np.sqrt(2 / np.pi), power: int = 3
     return 0.5 * x * (1 + np.tanh(factor * (x + 0.044715 * x**power)))
 
 
-@check(stage=STAGE, id="layer-norm-rows", points=2, title="layer_norm normalizes every row")
+@check(stage=STAGE, id="layer-norm-rows", points=2, title="layer_norm normalizes every row", watches=("layer_norm",))
 def layer_norm_rows(student: Student, cases: Cases) -> None:
     """layer_norm brings each row to mean 0 and variance 1, with eps inside the root, then applies weight and bias."""
     rng = cases.rng()
@@ -421,7 +421,13 @@ def _norm_along(x, weight, bias, eps, axis):
     return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps) * weight + bias
 
 
-@check(stage=STAGE, id="attention-heads", points=2, title="causal_self_attention is multi-head attention")
+@check(
+    stage=STAGE,
+    id="attention-heads",
+    points=2,
+    title="causal_self_attention is multi-head attention",
+    watches=("causal_self_attention",),
+)
 def attention_heads(student: Student, cases: Cases) -> None:
     """causal_self_attention attends in every head, causally and with scores over sqrt(head_dim), and merges them."""
     for model in (*cases.odd, cases.trained):
@@ -546,7 +552,13 @@ def _blind_first_row(actual: np.ndarray) -> Bug | None:
     return MASK_STRICT if actual.ndim == 2 and bad[0].all() and not bad[1:].any() else None
 
 
-@check(stage=STAGE, id="block-pre-norm", points=2, title="transformer_block is a pre-norm block")
+@check(
+    stage=STAGE,
+    id="block-pre-norm",
+    points=2,
+    title="transformer_block is a pre-norm block",
+    watches=("transformer_block",),
+)
 def block_pre_norm(student: Student, cases: Cases) -> None:
     """transformer_block adds attention of ln_1(x) to x, then the MLP of ln_2 of that sum to the sum."""
     for model in cases.odd:
@@ -567,7 +579,13 @@ def block_pre_norm(student: Student, cases: Cases) -> None:
         _finish(sweep, lambda: _right_on_trained(student, cases, "block"))
 
 
-@check(stage=STAGE, id="forward-recompute", points=2, title="forward gives GPT-2's logits at every length")
+@check(
+    stage=STAGE,
+    id="forward-recompute",
+    points=2,
+    title="forward gives GPT-2's logits at every length",
+    watches=("forward",),
+)
 def forward_recompute(student: Student, cases: Cases) -> None:
     """forward gives the logits of a from-scratch GPT-2 in float64, for every position and every length up to n_ctx."""
     for model in cases.odd:
@@ -636,7 +654,13 @@ def forward_limits(student: Student, cases: Cases) -> None:
         student.expect_error("forward", ids, model, what=f"{n_ctx + 1} tokens with n_ctx = {n_ctx}", bug=LIMIT_IGNORED)
 
 
-@check(stage=STAGE, id="generate-greedy", points=2, title="generate_recompute returns the greedy ids")
+@check(
+    stage=STAGE,
+    id="generate-greedy",
+    points=2,
+    title="generate_recompute returns the greedy ids",
+    watches=("generate_recompute",),
+)
 def generate_greedy(student: Student, cases: Cases) -> None:
     """generate_recompute returns exactly n_new ids, each the one with the largest logit after all tokens before it."""
     for model in cases.odd:

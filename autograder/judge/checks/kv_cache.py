@@ -340,7 +340,13 @@ def _name_lengths(student, layer: Handle, config, sizes: Sequence[int], lengths:
     return next((bug for bug, values in suspects.items() if values == lengths), None)
 
 
-@check(stage=STAGE, id="layer-cache-rows", points=2, title="keys and values hold every appended row, in order")
+@check(
+    stage=STAGE,
+    id="layer-cache-rows",
+    points=2,
+    title="keys and values hold every appended row, in order",
+    watches=("append",),
+)
 def layer_cache_rows(student, cases):
     """keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size."""
     config = _configs(cases)[0]
@@ -703,7 +709,7 @@ def attend_large_scores(student, cases):
     )
 
 
-@check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache")
+@check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache", watches=("attend",))
 def attend_only_reads(student, cases):
     """attend leaves the cache as it was: same keys, same values, same length."""
     attending = Attending(student, cases)

@@ -315,7 +315,13 @@ def _cached(student: Student, model: JudgeModel, ids: Sequence[int], n: int) -> 
 # Prefill
 
 
-@check(stage=STAGE, id="prefill-logits", points=2, title="prefill gives the logits after the last prompt token")
+@check(
+    stage=STAGE,
+    id="prefill-logits",
+    points=2,
+    title="prefill gives the logits after the last prompt token",
+    watches=("prefill",),
+)
 def prefill_logits(student, cases):
     """prefill returns the logits [n_vocab] after the prompt's last token, equal to a recompute of the prompt."""
     sweep = Sweep("prompt lengths")
@@ -386,14 +392,15 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int, whe
     if counts != [[n]] * len(kv):
         layer = next(i for i, c in enumerate(counts) if c != [n])
         has = " and ".join(map(str, counts[layer]))
-        detail = f"Layer {layer} holds {has} row{'' if counts[layer] == [1] else 's'} where {n} belong ({where})."
+        rows, belong = "row" if counts[layer] == [1] else "rows", "belongs" if n == 1 else "belong"
+        detail = f"Layer {layer} holds {has} {rows} where {n} {belong} ({where})."
         raise Failure(None, detail, _count_bug([c[0] for c in counts], n_past, n))
     for i, (layer, expected) in enumerate(zip(kv, right, strict=True)):
         for name, actual, wanted in zip(("keys", "values"), layer, expected, strict=True):
             if not _same(actual, wanted):
                 try:
                     axes = ("head", "row", "element")
-                    expect_close(actual, wanted, name=f"{name} of layer {i}", where=where, axes=axes, **_ROWS)
+                    expect_close(actual, wanted, name=f"the array of {name} in layer {i}", where=where, axes=axes, **_ROWS)
                 except Failure as failure:
                     raise Failure(None, failure.detail, _row_bug(kv, model, ids, n_past)) from None
 
@@ -574,7 +581,9 @@ def decode_grows_cache(student, cases):
 # Generate
 
 
-@check(stage=STAGE, id="generate-ids", points=2, title="generate returns exactly n_new greedy ids")
+@check(
+    stage=STAGE, id="generate-ids", points=2, title="generate returns exactly n_new greedy ids", watches=("generate",)
+)
 def generate_ids(student, cases):
     """generate returns a list of exactly n_new ids, each the one with the largest logit of a recompute of everything
     before it."""

@@ -403,7 +403,11 @@ def _expect_answer(answer: np.ndarray, model: JudgeModel, prefix: list[int], suf
 
 
 @check(
-    stage=STAGE, id="saved-prefix-exact", points=2, title="The saved cache holds the prefix, all of it and nothing else"
+    stage=STAGE,
+    id="saved-prefix-exact",
+    points=2,
+    title="The saved cache holds the prefix, all of it and nothing else",
+    watches=("save_prefix_cache",),
 )
 def saved_prefix_exact(student, cases):
     """In every layer the saved cache holds the keys and values of the prefix's tokens, one row a token."""
@@ -464,7 +468,11 @@ def _content_bug(kv: KV, model: JudgeModel, prefix: list[int]) -> Bug | None:
 
 
 @check(
-    stage=STAGE, id="reuse-equals-recompute", points=2, title="Reusing the prefix gives the same logits as recomputing"
+    stage=STAGE,
+    id="reuse-equals-recompute",
+    points=2,
+    title="Reusing the prefix gives the same logits as recomputing",
+    watches=("generate_with_prefix",),
 )
 def reuse_equals_recompute(student, cases):
     """The logits after saved prefix and suffix are those of running the whole prompt from scratch."""
@@ -780,7 +788,13 @@ def _finish_refusals(failed: list[tuple[str, str, Bug | None]]) -> None:
     raise Failure(None, f"For {what}, {happened}.{others}", bug)
 
 
-@check(stage=STAGE, id="cache-file-round-trip", points=1, title="What is written is what is read, to the bit")
+@check(
+    stage=STAGE,
+    id="cache-file-round-trip",
+    points=1,
+    title="What is written is what is read, to the bit",
+    watches=("write_prefix_cache",),
+)
 def cache_file_round_trip(student, cases):
     """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
     small, middle, _ = cases.odd

@@ -569,7 +569,7 @@ WRONG = [
                 "    q /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
             ),
         ),
-        ATTENDS,
+        ("attend-only-reads",),
         "input-changed",
     ),
     Wrong(

@@ -728,7 +728,7 @@ WRONG = [
             "        logits = decode_step(suffix_ids.pop(0), position, weights, cache)\n        position += 1\n"
             "    return logits"
         ),
-        (EQUAL, POSITION, PRISTINE, IN_TURN, USED, REFUSALS),
+        (EQUAL,),
         "input-changed",
     ),
     Wrong(

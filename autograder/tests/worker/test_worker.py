@@ -62,9 +62,17 @@ def test_an_unwritten_function_is_not_taken_for_a_refusal(student):
     assert caught.value.stub
 
 
-def test_a_changed_argument_fails_the_check_that_called(student):
+def test_a_changed_argument_fails_the_check_that_watches_the_function(student):
+    student.watched = frozenset({"spoil"})
     with pytest.raises(Failure, match="changed one of its arguments"):
         student.ids("spoil", [1, 2])
+
+
+def test_a_changed_argument_costs_no_other_check(student):
+    student.watched = frozenset({"double"})
+    ids = [1, 2]
+    assert student.ids("spoil", ids) == [1, 2, 0]
+    assert ids == [1, 2]
 
 
 def test_an_object_that_equals_everything_is_not_a_result(student):
