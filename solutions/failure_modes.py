@@ -98,10 +98,9 @@ autograder.charts.token_strip(
 # random weights and room for 8,192 tokens. What it would say is meaningless; what it costs is real.
 #
 # A cost has three figures. *Tokens*: how many go through the model. *Attention units*: how many pairs of tokens would
-# be scored if every token were scored with every other, less those of the reused part: `total² - reused²`. A prompt
-# of
-# 14 tokens costs 196 cold, and 96 with 10 of them reused. *Seconds*: measured, the median of three runs, or one run
-# where it takes long.
+# be scored if every token were scored with every other, less those of the reused part: `total² - reused²`. That is
+# 196 for 14 tokens cold, and 96 with 10 of them reused. *Seconds*: measured, the median of three runs, or one run
+#    where it takes long.
 #
 # `record` keeps a line for the table at the end of the notebook.
 
@@ -138,7 +137,11 @@ class Cost:
 
     tokens: int  # computed, not reused
     units: int
-    seconds: float
+    time: Any  # a Measurement
+
+    @property
+    def seconds(self):
+        return self.time.median
 
     def __str__(self):
         return f"{self.tokens:,} tokens, {self.units / 1e6:.1f} million units, {self.seconds:.3f} s"
@@ -150,8 +153,8 @@ def cost(prompt_ids, entry=None):
     start = (lambda: entry.cache.clone()) if entry else (lambda: ModelCache(long_config.n_layer))
     units = len(prompt_ids) ** 2 - n**2
     repeats = 3 if units < 10e6 else 1
-    seconds = measure(lambda cache: feed(prompt_ids[n:], cache), setup=start, repeats=repeats, warmup=0).median
-    return Cost(len(prompt_ids) - n, units, seconds)
+    time = measure(lambda cache: feed(prompt_ids[n:], cache), setup=start, repeats=repeats, warmup=0)
+    return Cost(len(prompt_ids) - n, units, time)
 
 
 failures = {}
@@ -312,8 +315,7 @@ record(
 # request is right, which is why a test with one request passes. The second one continues the first one's text: its
 # logits are exactly those of prefix + A + B. If A and B came from two people, one has just read what the other wrote.
 #
-# In a and b the answers were wrong. In all failures that follow, the answers are right and the work is done for
-# nothing.
+# In a and b the answers were wrong. In c to f they are right, and the work is done for nothing.
 
 # %% [markdown]
 # ## c. Ranking is not matching
@@ -354,7 +356,8 @@ autograder.check("common-prefix")
 #
 # ### The log of a lookup
 #
-# A server holds several entries. For a new prompt it wants the longest one that can be reused. Two conditions decide:
+# A server holds several entries (the class `Entry` is in the second setup cell). For a new prompt it wants the
+# longest one that can be reused. Two conditions decide:
 #
 # - **the key**: all ids of the entry are the first ids of the prompt. A *near miss*, equal but for the last id, is a
 #   miss.
@@ -522,9 +525,8 @@ record(
     f"{ranking_cost.seconds:.2g} s, not {lookup_cost.seconds:.2g} s",
 )
 autograder.charts.bar_chart(
-    {"n <= len(prompt)": ranking_cost.seconds, "n < len(prompt)": lookup_cost.seconds},
+    {"n <= len(prompt)": ranking_cost.time, "n < len(prompt)": lookup_cost.time},
     label="time to the first logits",
-    unit="s",
     title=f"One comparison: {ranking_cost.tokens:,} tokens computed, or {lookup_cost.tokens:,}",
     model=long_model,
 )
@@ -847,8 +849,8 @@ autograder.check("canonical-tools")
 #
 # </details>
 #
-# First a small prompt, to look at. Then the same six steps with the newest note last: the chart counts the tokens that
-# have to be computed after step 1.
+# First a small prompt, to look at. Then the same six steps with the newest note last: the chart counts the tokens
+# that have to be computed after step 1.
 
 # %% tags=["chart"]
 print(build_prompt("Be brief.", [{"name": "find_scene"}], steps[0], now="It is 9:31.", notes=["It rains."]), "\n")
@@ -880,7 +882,7 @@ autograder.charts.bar_chart(
 )
 
 # %% [markdown]
-# **What you should see:** over 4,400 tokens at every step in the first case, a few dozen in the two others.
+# **What you should see:** over 20,000 tokens in the first case, a few hundred in the two others.
 #
 # ## f. The same text, other tokens
 #
@@ -1050,8 +1052,9 @@ autograder.check("key-separates")
 # <details><summary>Hint</summary>
 #
 # Python's `hash()` of a text is another number in every process: try it in two terminals. A digest from `hashlib` is
-# the same everywhere; it wants bytes. Text put together with a separator is ambiguous as soon as a field holds the
-# separator. A format that quotes its fields, such as `json.dumps` of a list, is not.
+# the same everywhere: `hashlib.sha256(data).hexdigest()`, with `data` as bytes, which `text.encode()` gives. Text put
+# together with a separator is ambiguous as soon as a field holds the separator. A format that quotes its fields, such
+# as `json.dumps` of a list, is not.
 #
 # </details>
 #
@@ -1145,7 +1148,8 @@ for i, line in enumerate(lines):
 
 # %% [markdown]
 # **What you should see:** thirteen lines. Four of them diverge nowhere: the ids were right, and the use of the cache
-# was wrong. In all others the ids differ at one token, and everything behind it is paid for.
+# was wrong. In the others the ids differ at one token. What stands behind it is paid for again, or, where nobody
+# compares the ids, wrong.
 #
 # This is the last stage. You have written GPT-2's inference, given it a memory, saved that memory, and seen how it is
 # lost. The tools of this notebook work on any engine whose token ids you can log: count the shared prefix of two

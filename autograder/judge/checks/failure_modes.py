@@ -514,7 +514,13 @@ def _lookup_cases(cases: Cases) -> dict[str, tuple[list[list[int]], list[int]]]:
     }
 
 
-@check(stage=STAGE, id="log-of-candidates", points=1, title="The log tells what was decided about every candidate")
+@check(
+    stage=STAGE,
+    id="log-of-candidates",
+    points=1,
+    title="The log tells what was decided about every candidate",
+    watches=("candidate_log",),
+)
 def candidate_log(student: Student, cases: Cases) -> None:
     """candidate_log has one row for each entry, in order, with n, common, gate, key and hit."""
     table = _lookup_cases(cases)
