@@ -1,46 +1,89 @@
 """The limits the worker puts on itself before any of the student's code runs; none of them can be lifted again.
 
-Memory, file size, open files and core dumps through setrlimit; processes, programs, sockets, signals to others and
-looking into other processes through a seccomp filter on Linux (RLIMIT_NPROC does not bind root, a filter does).
+Memory, processor time, file size, open files, threads and core dumps through setrlimit. On Linux also a system call
+filter: no new processes or programs, no sockets, no signals to others, no looking into other processes, and no memory
+that setrlimit does not count. The filter holds where setrlimit does not bind, as for root.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import struct
 import sys
 
-MEMORY_BYTES = 4 * 2**30
+MEMORY_BYTES = 2 * 2**30  # address space; an honest worker needs a tenth of it
+PROCESSOR_SECONDS = 1800  # ends a worker whose grader is gone; the grader's own deadlines are much shorter
 FILE_BYTES = 64 * 2**20
 OPEN_FILES = 256
+THREADS = 4096  # of the account, where the system counts them so
 
-_ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
+_ALLOW, _EPERM, _ENOSYS, _PRETEND = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38, 0x00050000
 _CLONE_THREAD = 0x00010000
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 1, 38, 22, 2
+_SIGKILL = 9
 
-# Numbers from the kernel's tables: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
-_MACHINES = {
-    "x86_64": {
-        "audit": 0xC000003E,
-        "clone": 56,
-        "clone3": 435,
-        # fork vfork execve execveat socket connect kill tkill ptrace process_vm_readv/writev setns unshare mount
-        # bpf userfaultfd pidfd_open pidfd_getfd pidfd_send_signal io_uring_setup keyctl
-        "denied": (57, 58, 59, 322, 41, 42, 62, 200, 101, 310, 311, 308, 272, 165, 321, 323, 434, 438, 424, 425, 250),
-    },
-    "aarch64": {
-        "audit": 0xC00000B7,
-        "clone": 220,
-        "clone3": 435,
-        "denied": (221, 281, 198, 203, 129, 130, 117, 270, 271, 268, 97, 40, 280, 282, 434, 438, 424, 425, 219),
-    },
-}
+AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# Numbers on x86_64 and aarch64, from the kernel's arch/x86/entry/syscalls/syscall_64.tbl and
+# include/uapi/asm-generic/unistd.h; None where there is no such call. A test compares them with the system's headers.
+DENIED: dict[str, tuple[int, int | None]] = {
+    # processes and programs
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    # the network, and the sockets of other programs
+    "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202),
+    "accept4": (288, 242), "sendmsg": (46, 211), "sendmmsg": (307, 269),
+    # other processes of this account: signals, memory, priority
+    "tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424), "setpriority": (141, 140),
+    "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+    # the limits themselves
+    "setrlimit": (160, 164),
+    # name spaces and mounts
+    "setns": (308, 268), "unshare": (272, 97), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+    "fsmount": (432, 432), "mount_setattr": (442, 442), "open_by_handle_at": (304, 265),
+    # parts of the kernel that a notebook has no use for
+    "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
+    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    # memory that RLIMIT_AS does not count
+    "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
+    "memfd_secret": (447, 447),
+}  # fmt: skip
+UNKNOWN: dict[str, tuple[int, int]] = {  # as if the kernel had no such call: programs then go on without it
+    "clone3": (435, 435), "memfd_create": (319, 279),
+}  # fmt: skip
+PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and not done
+    # Where root grades, /dev/null is the student's as far as the kernel can see. Copying a file calls these too.
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+}  # fmt: skip
+CONDITIONAL: dict[str, tuple[int, int]] = {
+    "clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "prctl": (157, 167),
+    "sendto": (44, 206),
+}  # fmt: skip
 
 
 def apply(memory_bytes: int = MEMORY_BYTES) -> list[str]:
     """Set every limit this platform has; gives the names of those that are in force."""
     return [*_resource_limits(memory_bytes), *_system_call_filter()]
+
+
+def has_system_call_filter() -> bool:
+    """Whether `apply` knows the system calls of this machine."""
+    return sys.platform.startswith("linux") and platform.machine() in AUDIT and sys.maxsize > 2**32
+
+
+def physical_memory() -> int | None:
+    """The machine's memory in bytes; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _resource_limits(memory_bytes: int) -> list[str]:
@@ -51,8 +94,10 @@ def _resource_limits(memory_bytes: int) -> list[str]:
     done = []
     for name, value in (
         ("RLIMIT_AS", memory_bytes),
+        ("RLIMIT_CPU", PROCESSOR_SECONDS),
         ("RLIMIT_FSIZE", FILE_BYTES),
         ("RLIMIT_NOFILE", OPEN_FILES),
+        ("RLIMIT_NPROC", THREADS),
         ("RLIMIT_CORE", 0),
     ):
         limit = getattr(resource, name, None)
@@ -69,15 +114,15 @@ def _resource_limits(memory_bytes: int) -> list[str]:
 
 
 def _system_call_filter() -> list[str]:
-    machine = _MACHINES.get(platform.machine())
-    if machine is None or not sys.platform.startswith("linux"):
+    if not has_system_call_filter():
         return []
-    program = _filter_program(machine)
+    program = filter_program(platform.machine(), os.getpid())
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
     head = ctypes.create_string_buffer(header, len(header))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
+    libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)  # a grader that is killed takes its workers along
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return []
     if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head), 0, 0) != 0:
@@ -85,18 +130,36 @@ def _system_call_filter() -> list[str]:
     return ["seccomp"]
 
 
-def _filter_program(machine: dict) -> bytes:
-    """Classic BPF over struct seccomp_data: the call's number at 0, the architecture at 4, its first argument at 16."""
-    load, equal, greater, anyset, give = 0x20, 0x15, 0x35, 0x45, 0x06
+def filter_program(machine: str, own_pid: int) -> bytes:
+    """Classic BPF over struct seccomp_data: the call's number at 0, the architecture at 4, 64-bit arguments from 16."""
+    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    column = list(AUDIT).index(machine)
 
-    def op(code, k, jt=0, jf=0):
-        return struct.pack("HBBI", code, jt, jf, k)
+    def op(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
+        return struct.pack("HBBI", code, if_true, if_false, k)
 
-    program = [op(load, 4), op(equal, machine["audit"], 1, 0), op(give, _EPERM), op(load, 0)]
-    if platform.machine() == "x86_64":
-        program += [op(greater, 0x40000000, 0, 1), op(give, _EPERM)]  # the x32 numbers of the same calls
-    for number in machine["denied"]:
-        program += [op(equal, number, 0, 1), op(give, _EPERM)]
-    program += [op(equal, machine["clone3"], 0, 1), op(give, _ENOSYS)]  # its flags cannot be seen; clone is tried next
-    program += [op(equal, machine["clone"], 0, 3), op(load, 16), op(anyset, _CLONE_THREAD, 1, 0), op(give, _EPERM)]
+    def only_own(argument: int) -> list[bytes]:
+        return [op(load, 16 + 8 * argument), op(equal, own_pid, 1, 0), op(give, _EPERM), op(give, _ALLOW)]
+
+    def only_null(argument: int) -> list[bytes]:
+        low, high = op(load, 16 + 8 * argument), op(load, 20 + 8 * argument)
+        return [low, op(equal, 0, 0, 2), high, op(equal, 0, 1, 0), op(give, _EPERM), op(give, _ALLOW)]
+
+    conditions = {
+        "clone": [op(load, 16), op(any_bit, _CLONE_THREAD, 1, 0), op(give, _EPERM), op(give, _ALLOW)],
+        "kill": only_own(0),
+        "tgkill": only_own(0),
+        "prlimit64": only_null(2),  # limits may be read
+        "prctl": [op(load, 16), op(equal, _PR_SET_PDEATHSIG, 0, 1), op(give, _EPERM), op(give, _ALLOW)],
+        "sendto": only_null(4),  # what is connected already may be used: a socketpair
+    }
+    program = [op(load, 4), op(equal, AUDIT[machine], 1, 0), op(give, _EPERM), op(load, 0)]
+    if machine == "x86_64":
+        program += [op(at_least, 0x40000000, 0, 1), op(give, _EPERM)]  # the x32 numbers of the same calls
+    for table, answer in ((DENIED, _EPERM), (UNKNOWN, _ENOSYS), (PRETENDED, _PRETEND)):
+        numbers = [numbers[column] for numbers in table.values() if numbers[column] is not None]
+        for number in numbers:
+            program += [op(equal, number, 0, 1), op(give, answer)]
+    for name, condition in conditions.items():
+        program += [op(equal, CONDITIONAL[name][column], 0, len(condition)), *condition]
     return b"".join([*program, op(give, _ALLOW)])

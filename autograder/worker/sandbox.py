@@ -2,8 +2,8 @@
 
 In bubblewrap the worker has no network, its own process and ipc spaces, no capabilities and an unprivileged uid. It
 sees Python, the libraries, the student's side of this package, the trained model and one given.py, all read-only, and a
-private folder in memory. It does not see the judge, the solutions, the course directory, other students or the home
-directory.
+private folder in memory. Nothing else can be written. It does not see the judge, the solutions, the course directory,
+other students or the home directory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.worker.limits import has_system_call_filter
+
 PACKAGE = Path(__file__).resolve().parents[1]
 HIDDEN_PARTS = ("judge", "grading", "tests", "bench")  # of the package
 INSIDE = "/run/worker"  # the worker's private folder
 INSIDE_GIVEN = "/run/given.py"
 FOLDER_BYTES = 64 * 2**20
+_PYTHON_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")  # of an installation or a virtual environment
+_HIDDEN_OF_PROC = ("/proc/cmdline", "/proc/kallsyms", "/proc/keys", "/proc/kcore", "/proc/kmsg", "/proc/timer_list")
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
 
 
@@ -57,8 +61,9 @@ def isolation() -> Isolation:
 
 def _without(reason: str) -> Isolation:
     rest = (
-        "student code can read files of this account, and the network is closed to it only by a system call filter"
-        if sys.platform.startswith("linux")
+        "student code can read and write files of this account, and the network and other processes are closed to it "
+        "only by a system call filter"
+        if has_system_call_filter()
         else "student code can read and write files of this account, reach the network and start processes"
     )
     return Isolation("limits", False, f"Not sandboxed: {reason}; {rest}.")
@@ -66,9 +71,10 @@ def _without(reason: str) -> Isolation:
 
 def bwrap_command(given_path: Path | None) -> list[str]:
     """The command line up to the program to run."""
-    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    command += ["--uid", "65534", "--gid", "65534", "--hostname", "worker", "--proc", "/proc", "--dev", "/dev"]
-    for path in ("/tmp", INSIDE):  # first: what is bound below may itself lie under /tmp
+    command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
+    command += ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "worker"]
+    command += ["--proc", "/proc", "--dev", "/dev"]
+    for path in ("/tmp", "/dev/shm", INSIDE):  # first: what is bound below may itself lie under /tmp
         command += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
     for path in _SYSTEM:
         command += ["--ro-bind-try", path, path]
@@ -82,17 +88,27 @@ def bwrap_command(given_path: Path | None) -> list[str]:
         command += ["--ro-bind-try", path, path]
     if given_path is not None:
         command += ["--ro-bind", str(given_path), INSIDE_GIVEN]
+    for path in _HIDDEN_OF_PROC:
+        if os.path.exists(path):
+            command += ["--ro-bind", "/dev/null", path]
+    # Last: where root grades, /proc/sys would be writable, and there is memory behind / and /dev
+    for path in ("/proc", "/dev", "/"):
+        command += ["--remount-ro", path]
     return [*command, "--chdir", INSIDE]
 
 
 @functools.cache
 def _python_folders() -> list[str]:
-    """The interpreter's installation and the environment's libraries, never the folder that holds the project."""
-    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    folders |= {str(Path(sys.executable).resolve().parents[1])}
+    """Programs and libraries of the interpreter and the environment, never all of the folder that they are in.
+
+    An environment may have been made in the project's folder, in a course's, or at home.
+    """
+    prefixes = {Path(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    prefixes.add(Path(sys.executable).resolve().parents[1])
+    folders = {str(prefix / part) for prefix in prefixes for part in _PYTHON_PARTS if (prefix / part).exists()}
     spec = importlib.util.find_spec("numpy")
     folders |= {str(Path(spec.origin).parents[1])} if spec and spec.origin else set()
-    kept = [f for f in sorted(folders) if f not in ("/", "/usr")]
+    kept = sorted(f for f in folders if not f.startswith("/usr/"))
     return [f for f in kept if not any(f != other and f.startswith(other + os.sep) for other in kept)]
 
 
