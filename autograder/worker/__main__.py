@@ -1,4 +1,4 @@
-"""The worker process: `python -I -m autograder.worker [given.py]`, frames on standard input and output."""
+"""The worker process: `python -I -m autograder.worker MEMORY [given.py]`, frames on standard input and output."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def main() -> None:
     sys.breakpointhook = lambda *args, **kwargs: None
     runtime = Runtime(module.__dict__)
     sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
-    limits.apply()
+    limits.apply(int(sys.argv[1]))
     given_error = None
     try:
-        import_given(sys.argv[1] if len(sys.argv) > 1 else None)
+        import_given(sys.argv[2] if len(sys.argv) > 2 else None)
     except Exception as error:  # told as the first reply: the notebook's own import will fail as well
         given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
     replies.write(protocol.encode({"ready": True, "given_error": given_error}))

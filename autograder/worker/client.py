@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.worker import protocol
+from autograder.worker import limits, protocol
 from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
 
 START_SECONDS = 60.0
 CALL_SECONDS = 20.0
 _PIPE_BYTES = 2**12  # what an empty pipe takes without waiting, on every platform
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
+_PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -47,6 +47,7 @@ class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
     require_sandbox: refuse with SandboxMissing where bubblewrap does not work.
+    memory_bytes: the address space that the process may use.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Worker:
         *,
         call_seconds: float = CALL_SECONDS,
         require_sandbox: bool = False,
+        memory_bytes: int = limits.MEMORY_BYTES,
     ):
         self.call_seconds = call_seconds
         sandboxed = isolation().complete
@@ -62,7 +64,7 @@ class Worker:
             raise SandboxMissing(isolation().missing)
         given = Path(given_path).resolve() if given_path is not None else None
         self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
-        command = [sys.executable, "-I", "-B", "-m", "autograder.worker"]
+        command = [sys.executable, "-I", "-B", "-m", "autograder.worker", str(memory_bytes)]
         if given is not None:
             command.append(INSIDE_GIVEN if sandboxed else str(given))
         self._process = subprocess.Popen(
@@ -74,9 +76,10 @@ class Worker:
             env=self._environment(INSIDE if sandboxed else self._folder.name),
             start_new_session=os.name == "posix",
         )
-        self._replies: queue.Queue[Any] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-        self.given_error = self._wait(START_SECONDS, "starting").get("given_error")
+        self._replies: queue.Queue[Any] = queue.Queue(maxsize=1)  # more stays in the pipe: what nobody asked for waits
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.given_error = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting").get("given_error")
 
     def __enter__(self) -> Worker:
         return self
@@ -86,21 +89,31 @@ class Worker:
 
     def _environment(self, home: str) -> dict[str, str]:
         env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
         env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
         env |= dict.fromkeys(_THREADS, "1")  # the arrays are small; threads would only wait for each other
         return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
     def _read(self) -> None:
+        last = None
         try:
             while (frame := protocol.read_frame(self._process.stdout)) is not None:
-                self._replies.put(protocol.decode(frame))
+                if not self._put(frame):
+                    return
         except (protocol.ProtocolError, OSError, ValueError) as error:
-            self._replies.put(WorkerGone(f"the worker's reply could not be read: {error}"))
-        self._replies.put(None)
+            last = error
+        self._put(last)
 
-    def _wait(self, seconds: float, doing: str) -> dict[str, Any]:
+    def _put(self, item: bytes | Exception | None) -> bool:
+        while not self.closed:
+            with contextlib.suppress(queue.Full):
+                self._replies.put(item, timeout=1)
+                return True
+        return False
+
+    def _wait(self, deadline: float, seconds: float, doing: str) -> dict[str, Any]:
         try:
-            reply = self._replies.get(timeout=seconds)
+            reply = self._replies.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             self.close()
             raise WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True) from None
@@ -108,9 +121,16 @@ class Worker:
             code = self._end_code()
             self.close()
             raise WorkerGone(f"the process ended while {doing} ({code})")
-        if isinstance(reply, WorkerGone) or not isinstance(reply, dict):
+        try:
+            if isinstance(reply, Exception):
+                raise reply
+            reply = protocol.decode(reply)
+        except (protocol.ProtocolError, OSError, ValueError) as error:
             self.close()
-            raise reply if isinstance(reply, WorkerGone) else WorkerGone("the worker's reply is not a message")
+            raise WorkerGone(f"the worker's reply could not be read: {error}") from None
+        if not isinstance(reply, dict):
+            self.close()
+            raise WorkerGone("the worker's reply is not a message")
         return reply
 
     def _end_code(self) -> str:
@@ -126,14 +146,15 @@ class Worker:
         """Send one request and wait for its reply; WorkerGone when there is none in time."""
         if self.closed:
             raise WorkerGone("the worker has ended")
-        deadline = time.monotonic() + (self.call_seconds if seconds is None else seconds)
+        seconds = self.call_seconds if seconds is None else seconds
+        deadline = time.monotonic() + seconds
         number = secrets.randbits(62)  # a reply written before the question cannot carry it
         frame = protocol.encode({**message, "number": number})
         if len(frame) <= _PIPE_BYTES:
             self._send(frame)
         else:  # a worker that does not read must not stop the grader
             threading.Thread(target=self._send, args=(frame,), daemon=True).start()
-        reply = self._wait(max(0.0, deadline - time.monotonic()), doing)
+        reply = self._wait(deadline, seconds, doing)
         if reply.pop("number", None) != number:
             self.close()
             raise WorkerGone(f"a reply that answers no question came while {doing}")
@@ -168,4 +189,7 @@ class Worker:
         self._process.wait()
         with contextlib.suppress(OSError):
             self._process.stdin.close()
+        self._reader.join(timeout=2)
+        if not self._reader.is_alive():  # a pipe that somebody still holds open cannot be closed under its reader
+            self._process.stdout.close()
         self._folder.cleanup()

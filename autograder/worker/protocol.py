@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 import msgpack
 import numpy as np
 
-MAX_FRAME_BYTES = 256 * 2**20
+MAX_FRAME_BYTES = 128 * 2**20
+MAX_VALUES = 300_000  # in one message; an array or a text is one of them
 ARRAY_CODE = 1
 ARRAY_DTYPES = frozenset(
     np.dtype(name).str for name in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
@@ -63,12 +64,38 @@ def encode(message: Any) -> bytes:
 
 def decode(body: bytes) -> Any:
     """The message in a frame's body; ProtocolError for anything malformed."""
+    _expect_few_values(body)
     try:
         return msgpack.unpackb(body, ext_hook=_decode_extra, strict_map_key=False)
     except ProtocolError:
         raise
     except Exception as error:
         raise ProtocolError(f"not a message: {type(error).__name__}") from None
+
+
+def _expect_few_values(body: bytes) -> None:
+    """ProtocolError for a body that would become millions of Python objects, each far larger than its one byte."""
+    at = count = 0
+    while at < len(body):
+        count += 1
+        if count > MAX_VALUES:
+            raise ProtocolError(f"a message of more than {MAX_VALUES} values")
+        first = body[at]
+        if 0xA0 <= first < 0xC0:  # a short text, its length in the same byte
+            at += 1 + (first & 0x1F)
+        elif first in _SIZED:  # a text, bytes or an extension, after its length
+            width, more = _SIZED[first]
+            at += 1 + width + more + int.from_bytes(body[at + 1 : at + 1 + width], "big")
+        else:
+            at += _FIXED.get(first, 1)
+
+
+# MessagePack's first bytes: how many bytes a value takes (a list or a dict counts without what is in it), and, where
+# that varies, the width of its length and what follows the length besides the content.
+_FIXED = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
+_FIXED |= {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
+_SIZED = {0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0), 0xC7: (1, 1), 0xC8: (2, 1), 0xC9: (4, 1)}
+_SIZED |= {0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)}
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
