@@ -190,19 +190,12 @@ class _Hide:
         if not isinstance(error, dict):
             return reply
         where = error.get("where")
-        known = (
-            isinstance(where, dict)
-            and where.get("cell") in self._labels
-            and where.get("text") in self._lines
-            and type(where.get("line")) is int
-        )
+        known = where is not None and where["cell"] in self._labels and where["text"] in self._lines
         hidden = {
-            "kind": error.get("kind"),
-            "type": re.sub(r"\W", "", str(error.get("type")))[:80],
-            "message": self.text(str(error.get("message"))),
-            "loud": error.get("loud"),
-            "stub": error.get("stub"),
-            "where": {k: where[k] for k in ("cell", "line", "text")} if known else None,
+            **error,
+            "type": re.sub(r"\W", "", error["type"])[:80],
+            "message": self.text(error["message"]),
+            "where": where if known else None,
         }
         return {**reply, "error": hidden}
 

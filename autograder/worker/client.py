@@ -20,6 +20,7 @@ from autograder.worker import limits, protocol
 from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
 
 START_SECONDS = 60.0
+MAX_MESSAGE = 600  # characters of an error's message
 CALL_SECONDS = 20.0
 _PIPE_BYTES = 2**12  # what an empty pipe takes without waiting, on every platform
 _PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
@@ -158,6 +159,8 @@ class Worker:
         if reply.pop("number", None) != number:
             self.close()
             raise WorkerGone(f"a reply that answers no question came while {doing}")
+        if isinstance(reply.get("error"), dict):
+            reply["error"] = _plain_error(reply["error"])
         return reply
 
     def _send(self, frame: bytes) -> None:
@@ -193,3 +196,17 @@ class Worker:
         if not self._reader.is_alive():  # a pipe that somebody still holds open cannot be closed under its reader
             self._process.stdout.close()
         self._folder.cleanup()
+
+
+def _plain_error(said: dict[Any, Any]) -> dict[str, Any]:
+    """An error as Runtime describes them, whatever was sent: texts of limited length, numbers and truth values."""
+
+    def text(value: Any, most: int) -> str:
+        return value[:most] if isinstance(value, str) else ""
+
+    error: dict[str, Any] = {key: text(said.get(key), MAX_MESSAGE) for key in ("kind", "type", "message")}
+    error |= {key: said.get(key) is True for key in ("loud", "stub")}
+    where = said.get("where")
+    if isinstance(where, dict) and type(where.get("line")) is int:
+        error["where"] = {key: text(where.get(key), 200) for key in ("cell", "text")} | {"line": where["line"]}
+    return error
