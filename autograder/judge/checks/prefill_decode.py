@@ -400,7 +400,8 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int, whe
             if not _same(actual, wanted):
                 try:
                     axes = ("head", "row", "element")
-                    expect_close(actual, wanted, name=f"the array of {name} in layer {i}", where=where, axes=axes, **_ROWS)
+                    about = f"the array of {name} in layer {i}"
+                    expect_close(actual, wanted, name=about, where=where, axes=axes, **_ROWS)
                 except Failure as failure:
                     raise Failure(None, failure.detail, _row_bug(kv, model, ids, n_past)) from None
 
