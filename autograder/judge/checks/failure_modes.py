@@ -733,7 +733,8 @@ def explain_miss(student: Student, cases: Cases) -> None:
         except StudentError as error:
             if error.type != "IndexError" or not at_end:
                 raise
-            in_count = (error.where or {}).get("function") == "longest_common_prefix"
+            cell = str((error.where or {}).get("cell")).replace("-", "_")
+            in_count = cell.endswith("longest_common_prefix")
             bug = RUNS_PAST_THE_END if in_count else MISS_NO_END
             raise Failure(None, f"For {name}, {error.sentence}", bug) from None
         begin = re.match(r"common=(-?\d+) of (\d+)(?!\d)", line)

@@ -410,7 +410,7 @@ WRONG = [
         "lookup-sorts-the-entries",
         "Sorts the caller's list of entries.",
         (LOOKUP, "    hits =", "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits ="),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+        loses=("lookup-longest-entry",),
         bug="input-changed",
     ),
     # explain_miss
