@@ -17,17 +17,16 @@ c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}?timeout=60"  # 
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", "feedback"]
 
 # Submissions are read by our exporter, which copes with damaged files, and graded without a notebook kernel: the
-# notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores.
+# notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores. All of its
+# metadata are the course's own, so nothing is left for nbgrader's CheckCellMetadata to find.
 c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "autograder.grading.preprocessors.RebuildFromSource",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.autograde_preprocessors = [
     "autograder.grading.preprocessors.WriteScores",
-    "nbgrader.preprocessors.SaveAutoGrades",
+    "autograder.grading.preprocessors.SaveScores",
     "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
 ]

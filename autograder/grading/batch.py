@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import json
 import logging
@@ -13,11 +14,15 @@ from typing import Any
 from nbgrader.api import MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
+from sqlalchemy.exc import SQLAlchemyError
 
+from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, without_functions
-from autograder.grading.gradebook import max_points, reset_scores
-from autograder.grading.lookahead import LookAhead, default_jobs
+from autograder.grading.gradebook import max_points, one_engine, reset_scores
+from autograder.grading.handed_in import folder_problem, may_be_copied
+from autograder.grading.lookahead import LookAhead, Workers, default_jobs
 from autograder.grading.notes import Note
+from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher
 from autograder.grading.records import (
     GRADED,
     NOT_GRADED,
@@ -28,16 +33,18 @@ from autograder.grading.records import (
     write_report,
 )
 from autograder.grading.seed import SeedError, course_secret
-from autograder.grading.submission import Job, Marked, file_digest, mark, printable, submitted_notebook
+from autograder.grading.submission import Job, Marked, file_digest, mark, submitted_notebook
 from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
 
-_LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submission
-
 
 class NotGraded(Exception):
     """A submission, or all of an assignment, cannot be graded; the message is the reason for the assistant."""
+
+
+class CourseProblem(NbGraderException):
+    """Nothing of an assignment can be graded; the message says why."""
 
 
 class Batch:
@@ -47,125 +54,157 @@ class Batch:
         self.converter = converter
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
-        self._marked: dict[str, Marked] = {}  # the student who is being stored
+        self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
+        self._common: dict[str, Any] = {}  # what all jobs of the run share
+        self._workers = Workers()
         self._ahead: LookAhead | None = None
+        self._claims: Claims | None = None
+        self._current: str | None = None  # the student whom nbgrader's loop is at
+        self._elsewhere: list[str] = []  # students whom other processes grade at this moment
+        self._marked: dict[str, Marked] = {}  # the student who is being stored
         self._finished: dict[str, Record] = {}  # judged, and not yet on disk
         self._graded: dict[str, tuple[Note, ...]] = {}
         self._refused: dict[str, str] = {}
+        self._why_failed = "nbgrader could not go on with it; see the messages above."
         self._ignore: list[str] = list(converter.coursedir.ignore)
+        self._started, self._started_at = time.monotonic(), now()
+        self._watcher: Watcher = getattr(converter, "watcher", None) or LogWatcher(converter.log)
         self._course_hook = converter.pre_convert_hook
         self._course_post_hook = converter.post_convert_hook
         self._convert = converter.convert_notebooks
-        self._started = time.monotonic()
-        self._common: dict[str, Any] = {}  # what all jobs of the run share
-        self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
+        self._init_destination = converter.init_destination
         converter.pre_convert_hook = self._before_submission
         converter.post_convert_hook = self._after_submission
+        converter.init_destination = self._begin_submission
         converter.convert_notebooks = self._run  # nothing else of nbgrader's is called once after a whole batch
 
     # The run as a whole
 
     def _run(self) -> None:
         log, reasons = self.converter.log, _ReasonsNotTracebacks()
-        try:
-            self._common = self._read_course()
-        except (NotGraded, SeedError) as error:
-            log.error(str(error))
-            raise NbGraderException(str(error)) from None
-        log.addFilter(reasons)
-        try:
-            self._take_in_all_folders()
-            self._drop_unfinished()
-            self._ahead = LookAhead(self._mark, self._to_be_graded(), default_jobs())
-            failed = False
+        with one_engine():
             try:
-                self._convert()
-            except NbGraderException:
-                failed = True
+                self._common = self._read_course()
+            except (NotGraded, SeedError) as error:
+                log.error(str(error))
+                raise CourseProblem(str(error)) from None
+            log.addFilter(reasons)
+            self._claims = Claims(self._autograded)
+            try:
+                self._take_in_all_folders()
+                students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
+                self._watcher.begins(len(students) + len(self._refused))
+                self._grade_all(students)
+                outcome = self._outcome(students)
             finally:
-                self._ahead.close()
-            self._finish()
-            if failed or self._refused:
-                raise NbGraderException("Some submissions could not be graded; see the table above.")
+                log.removeFilter(reasons)
+                self._claims.close()
+        self._watcher.ends(outcome)
+        if outcome.not_graded:
+            raise NbGraderException("Some submissions could not be graded; see the table above.")
+
+    def _grade_all(self, students: list[str]) -> None:
+        jobs = getattr(self.converter, "jobs", None) or default_jobs()
+        excluded = self.converter.coursedir.student_id_exclude.split(",")
+        candidates = [s for s in students if s not in excluded]
+        self._ahead = LookAhead(self._mark, candidates, jobs, self._will_be_asked_for)
+        folders = dict(self.converter.assignments)
+        try:
+            self._loop()
+            while self._elsewhere:  # until the others are done with them, and then only what they left undone
+                waited_for = self._wait_for_others()
+                self.converter.assignments = {f: n for f, n in folders.items() if self._student_of(f) in waited_for}
+                self._loop()
+        except BaseException:
+            self._workers.stop()
+            raise
         finally:
-            log.removeFilter(reasons)
+            self.converter.assignments = folders
+            self._ahead.close()
+
+    def _loop(self) -> None:
+        try:
+            self._convert()
+        except NbGraderException:
+            pass  # some failed, or the gradebook did; which, each submission's own end tells
+        except KeyboardInterrupt:
+            self._why_failed = "the run was interrupted; run it again."
+            raise
+        finally:
+            self._end_submission()
+
+    def _wait_for_others(self) -> set[str]:
+        students, self._elsewhere = set(self._elsewhere), []
+        while not any(map(self._claims.take, sorted(students))):
+            time.sleep(0.2)
+        return students
+
+    def _will_be_asked_for(self, student: str) -> bool:
+        """Whether nbgrader's loop will certainly ask for the student's marks, who is then ours alone."""
+        if not self._claims.take(student):
+            return False
+        if not self._is_complete(student) or (self.converter.force and not self._was_just_graded(student)):
+            return True
+        self._claims.release(student)  # nbgrader decides, by the time of the submission
+        return False
+
+    def _was_just_graded(self, student: str) -> bool:
+        """Whether another process graded the submission since this run began."""
+        record = read_record(self._autograded, self.assignment, student)
+        return record is not None and record.status == GRADED and record.graded_at > self._started_at
 
     def _take_in_all_folders(self) -> None:
         """Also the students whose notebook has another name or is missing: nbgrader would pass over them in silence."""
         converter = self.converter
         if self.stage is None or converter.coursedir.notebook_id != "*":
             return
-        pattern = converter._format_source(self.assignment, converter.coursedir.student_id)
-        for folder in sorted(glob.glob(pattern)):
-            if not Path(folder).is_dir():
-                continue
-            converter.assignments[folder] = [str(Path(folder) / f"{self.stage.module}.ipynb")]
-            reason = _folder_problem(Path(folder))
+        for folder in sorted(map(Path, folders_of(converter))):
+            converter.assignments[str(folder)] = [str(folder / f"{self.stage.module}.ipynb")]
+            reason = folder_problem(folder)
             if reason:
-                del converter.assignments[folder]
-                self._refuse(self._student_of(folder), reason)
-
-    def _drop_unfinished(self) -> None:
-        """Remove marked folders without a record, left by a run that was killed: nbgrader would take them for done."""
-        for student in map(self._student_of, self.converter.assignments):
-            if self._is_there(student) and read_record(self._autograded, self.assignment, student) is None:
-                rmtree(str(self._autograded / student / self.assignment))
-
-    def _to_be_graded(self) -> list[str]:
-        """The students whom nbgrader's loop will certainly ask for, in its order. The others are marked when asked."""
-        students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
-        excluded = self.converter.coursedir.student_id_exclude.split(",")
-        return [s for s in students if s not in excluded and (self.converter.force or not self._is_there(s))]
+                del converter.assignments[str(folder)]
+                self._refused[self._student_of(str(folder))] = reason
+                self._give_up(self._student_of(str(folder)), reason)
 
     def _student_of(self, folder: str) -> str:
         resources = self.converter.init_single_notebook_resources(str(Path(folder) / "any.ipynb"))
         return resources["nbgrader"]["student"]
 
-    def _refuse(self, student: str, reason: str) -> None:
-        self._forget(student)
-        self._refused[student] = reason
-        self._record_failure(student, reason)
-
-    def _finish(self) -> None:
-        """Leave no score of a submission that failed; tell what was repaired, not graded, or is out of date."""
-        lines: list[tuple[str, str, str]] = []
-        for student in sorted({*map(self._student_of, self.converter.assignments), *self._refused}):
+    def _outcome(self, students: list[str]) -> Outcome:
+        """How each submission stands; what was repaired, not graded, or is out of date."""
+        lines: list[Line] = []
+        graded = before = not_graded = 0
+        for student in sorted({*students, *self._refused}):
             record = read_record(self._autograded, self.assignment, student)
-            if student in self._graded and self._is_there(student):
-                lines += [(student, "note", note.sentence) for note in self._graded[student]]
-            elif student in self._refused or not self._is_there(student):
-                self._forget(student)
+            if student in self._graded:
+                graded += 1
+                lines += [Line(student, NOTE, note.sentence) for note in self._graded[student]]
+            elif student not in self._refused and record is not None and record.status == GRADED:
+                before += 1
+                if why := self._stale(student, record):
+                    lines.append(Line(student, STALE, why))
+            else:
+                not_graded += 1
                 reason = self._refused.get(student) or (record.reason if record else "")
-                if not reason:
-                    reason = "nbgrader could not go on with it; see the messages above."
-                    self._record_failure(student, reason)
-                lines.append((student, "NOT GRADED", reason))
-            elif record is not None and (why := self._stale(student, record)):
-                lines.append((student, "stale", why))
-        path = write_report(self._autograded, self.assignment) if self._autograded.is_dir() else None
-        self._tell(lines, path)
-
-    def _tell(self, lines: list[tuple[str, str, str]], path: Path | None) -> None:
-        text = (
-            f"{len(self._graded)} submissions of {self.assignment} graded in {time.monotonic() - self._started:.0f} s."
-        )
-        if path:
-            text += f" Details: {path}"
-        if lines:
-            widths = [max(len(printable(line[i])) for line in lines) for i in (0, 1)]
-            rows = [f"  {printable(s):{widths[0]}}  {what:{widths[1]}}  {sentence}" for s, what, sentence in lines]
-            text = "\n".join([text, *rows])
-        self.converter.log.log(logging.WARNING if lines else logging.INFO, text)
+                lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it."))
+        report = write_report(self._autograded, self.assignment) if self._autograded.is_dir() else None
+        seconds = time.monotonic() - self._started
+        return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report)
 
     def _is_there(self, student: str) -> bool:
         return (self._autograded / student / self.assignment).is_dir()
+
+    def _is_complete(self, student: str) -> bool:
+        """Whether the submission was graded to its end: the record is written last."""
+        record = read_record(self._autograded, self.assignment, student)
+        return self._is_there(student) and record is not None and record.status == GRADED
 
     def _stale(self, student: str, record: Record) -> str | None:
         """Why the marks of a submission that nbgrader passed over do not belong to what is there now."""
         again = "; nbgrader autograde --force grades it again"
         if self.stage is None:
             return None
-        if record.checks_version != checks_version(self.stage.name):
+        if record.checks_version != self.version:
             return f"graded with other checks ({record.checks_version}){again}"
         try:
             path, _ = submitted_notebook(self._submitted / student / self.assignment, self.stage)
@@ -177,6 +216,43 @@ class Batch:
 
     # One submission
 
+    def _begin_submission(self, assignment_id: str, student_id: str) -> bool:
+        """nbgrader's init_destination, the first thing of each submission: whether it is to be graded."""
+        self._end_submission()
+        if not self._claims.take(student_id):
+            self._elsewhere.append(student_id)
+            return False
+        self._current = student_id
+        if self._is_there(student_id) and not self._is_complete(student_id):
+            rmtree(str(self._autograded / student_id / self.assignment))  # left by a run that was killed
+        wanted = not self._was_just_graded(student_id) and self._init_destination(assignment_id, student_id)
+        if not wanted:
+            self._current = None
+            self._claims.release(student_id)
+            self._watcher.settled(student_id)
+        return wanted
+
+    def _end_submission(self) -> None:
+        """Leave no score of a submission that failed; others may have it now."""
+        student, self._current = self._current, None
+        if student is None:
+            return
+        if student not in self._graded:
+            record = read_record(self._autograded, self.assignment, student)
+            reason = record.reason if record and record.status == NOT_GRADED else ""
+            self._refused[student] = reason or self._why_failed
+            self._give_up(student, self._refused[student])
+        self._ahead.drop(student)
+        self._claims.release(student)
+        self._watcher.settled(student)
+
+    def _give_up(self, student: str, reason: str) -> None:
+        try:
+            self._forget(student)
+        except SQLAlchemyError as error:
+            self.converter.log.error("The gradebook cannot be used: %s", error)
+        self._record_failure(student, reason)
+
     def _before_submission(self, assignment: str, student: str, notebooks: list[str]) -> None:
         """nbgrader's pre_convert_hook: old scores go before anything can fail, and only known files are copied."""
         if self._course_hook:
@@ -185,7 +261,7 @@ class Batch:
         self._reset(self._student_of(str(folder)))
         record_path(self._autograded, self.assignment, self._student_of(str(folder))).unlink(missing_ok=True)
         known = {p.name for p in self._source.iterdir()} | {"timestamp.txt"}
-        others = [glob.escape(p.name) for p in folder.iterdir() if not _may_be_copied(p, known)]
+        others = [glob.escape(p.name) for p in folder.iterdir() if not may_be_copied(p, known)]
         self.converter.coursedir.ignore = [*self._ignore, *others]
 
     def marked(self, student: str) -> Marked:
@@ -209,7 +285,6 @@ class Batch:
         """Keep what was found out, once the scores are on their way to the gradebook."""
         points = self.points
         marked = self.marked(student)
-        self._graded[student] = marked.result.notes
         total, most = sum(scores.values()), sum(points[i] for i in scores)
         self.converter.log.info("%s: %g / %g points in %.1f s", student, total, most, marked.result.seconds)
         checks = without_functions(marked.result)
@@ -231,6 +306,7 @@ class Batch:
         """nbgrader's post_convert_hook: scores and notebook are stored, so the record may say so."""
         for finished in list(self._finished):
             write_record(self._autograded, self._finished.pop(finished))
+            self._graded[finished] = self._marked[finished].result.notes
         if self._course_post_hook:
             self._course_post_hook(assignment=assignment, student=student, notebooks=notebooks)
 
@@ -255,9 +331,10 @@ class Batch:
             "source_notebook": json.loads(path.read_text(encoding="utf-8")),
             "given": given if given.is_file() else None,
             "secret": course_secret(Path(self.converter.coursedir.root)),
+            "start_worker": self._workers.start,
         }
 
-    @property
+    @functools.cached_property
     def version(self) -> str:
         return checks_version(self.stage.name) if self.stage else ""
 
@@ -303,6 +380,13 @@ class Batch:
         )
 
 
+def folders_of(converter: Autograde) -> list[str]:
+    """The folders that were handed in for the converter's assignment, by the students it is restricted to."""
+    patterns = getattr(converter, "student_patterns", None) or [converter.coursedir.student_id]
+    found = {f for p in patterns for f in glob.glob(converter._format_source(converter.coursedir.assignment_id, p))}
+    return sorted(folder for folder in found if Path(folder).is_dir())
+
+
 class _ReasonsNotTracebacks(logging.Filter):
     """nbgrader logs the whole traceback of a failed submission; of a NotGraded the reason is enough."""
 
@@ -319,28 +403,3 @@ def now() -> str:
 
 def _plain_note(note: Note) -> dict[str, Any]:
     return {"kind": note.kind, "cell": note.cell, "sentence": note.sentence}
-
-
-def _may_be_copied(path: Path, known: set[str]) -> bool:
-    if path.name not in known or path.is_symlink() or not path.is_file():
-        return False
-    return path.stat().st_size <= _LARGEST_COPIED
-
-
-def _folder_problem(folder: Path) -> str | None:
-    """Why a submission's folder cannot even be handed to nbgrader."""
-    from nbgrader.utils import parse_utc
-
-    if glob.has_magic(str(folder)):
-        return "the folder's name holds one of * ? [ ]; rename it"
-    stamp = folder / "timestamp.txt"
-    if stamp.is_symlink() or (stamp.exists() and not stamp.is_file()):
-        return "timestamp.txt is not a file; remove it"
-    if stamp.exists():
-        try:
-            text = stamp.read_text(encoding="utf-8").strip() if stamp.stat().st_size < 1000 else "?"
-            if text:
-                parse_utc(text)
-        except (ValueError, OverflowError, OSError):
-            return "timestamp.txt does not hold a time such as 2026-01-31 12:00:00 UTC; correct or remove it"
-    return None

@@ -1,13 +1,14 @@
-"""The two steps that the course adds to nbgrader's grading. nbgrader_config.py puts them into its lists."""
+"""The steps that the course adds to nbgrader's grading. nbgrader_config.py puts them into its lists."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import nbformat
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from autograder.grading.batch import Batch, NotGraded, now
+from autograder.grading.gradebook import one_commit
 from autograder.grading.scores import check_message, scaled_score, score_outputs
 
 
@@ -63,3 +64,16 @@ class WriteScores(NbGraderPreprocessor):
             raise NotGraded(f"course/source has no cell for {', '.join(missing)}; run: autograder build")
         batch.done(student, scores)
         return nb, resources
+
+
+class _OneCommit(NbGraderPreprocessor):
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        with one_commit(self.gradebook):
+            return super().preprocess(nb, resources)
+
+
+class SaveScores(SaveAutoGrades, _OneCommit):
+    """nbgrader's own way to store the scores, with one commit a notebook in place of one a cell.
+
+    SaveAutoGrades opens the gradebook, and goes over the cells by calling the class after it, which is _OneCommit.
+    """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import defined_names
 from autograder.stages import Stage
+from autograder.worker.client import Worker
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Job:
     secret: bytes
     trained: str | None = None
     limits: Limits | None = None
+    start_worker: Callable[[Path | None], Worker] = Worker
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def mark(job: Job) -> Marked:
         job.given,
         trained=job.trained,
         limits=job.limits,
+        start_worker=job.start_worker,
     )
     return Marked(rebuilt.notebook, add_notes(result, (*notes, *rebuilt.notes)), path.name, file_digest(path))
 

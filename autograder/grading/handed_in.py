@@ -1,0 +1,34 @@
+"""What may lie in a submission's folder beside the notebook, before nbgrader touches any of it."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+_LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submission
+
+
+def may_be_copied(path: Path, known: set[str]) -> bool:
+    """Whether nbgrader may copy the file to the marked folder: only files that the course knows."""
+    if path.name not in known or path.is_symlink() or not path.is_file():
+        return False
+    return path.stat().st_size <= _LARGEST_COPIED
+
+
+def folder_problem(folder: Path) -> str | None:
+    """Why a submission's folder cannot even be handed to nbgrader."""
+    if glob.has_magic(str(folder)):
+        return "the folder's name holds one of * ? [ ]; rename it"
+    stamp = folder / "timestamp.txt"
+    if stamp.is_symlink() or (stamp.exists() and not stamp.is_file()):
+        return "timestamp.txt is not a file; remove it"
+    if stamp.exists():
+        try:
+            text = stamp.read_text(encoding="utf-8").strip() if stamp.stat().st_size < 1000 else "?"
+            if text:
+                parse_utc(text)
+        except (ValueError, OverflowError, OSError):
+            return "timestamp.txt does not hold a time such as 2026-01-31 12:00:00 UTC; correct or remove it"
+    return None

@@ -1,0 +1,76 @@
+"""How a run over an assignment ended, and who is told."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.grading.submission import printable
+
+NOTE, STALE, NOT_GRADED_LINE = "note", "stale", "NOT GRADED"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the assistant's table."""
+
+    student: str
+    what: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How every submission of an assignment stands after a run."""
+
+    assignment: str
+    graded: int  # in this run
+    before: int  # graded by an earlier run, or by another at the same time; those out of date have a line
+    not_graded: int
+    lines: tuple[Line, ...]
+    seconds: float
+    report: Path | None
+
+    @property
+    def summary(self) -> str:
+        others = f" ({self.before} by another run)" if self.before else ""
+        graded = f"{self.graded + self.before} graded{others}"
+        return f"{self.assignment}: {graded}, {self.not_graded} not graded, {self.seconds:.0f} s"
+
+    def table(self) -> list[str]:
+        """The lines, in columns."""
+        if not self.lines:
+            return []
+        widths = [max(len(printable(text)) for text in column) for column in
+                  ([line.student for line in self.lines], [line.what for line in self.lines])]  # fmt: skip
+        return [
+            f"  {printable(line.student):{widths[0]}}  {line.what:{widths[1]}}  {line.sentence}" for line in self.lines
+        ]
+
+
+class Watcher:
+    """Is told how a run goes."""
+
+    def begins(self, students: int) -> None:
+        """Before the first submission; students: how many submissions there are, the ones already graded among them."""
+
+    def settled(self, student: str) -> None:
+        """A submission is done with: graded, passed over or given up."""
+
+    def ends(self, outcome: Outcome) -> None:
+        """After the last submission."""
+
+
+class LogWatcher(Watcher):
+    """Tells nbgrader's log, once at the end."""
+
+    def __init__(self, log: logging.Logger):
+        self._log = log
+
+    def ends(self, outcome: Outcome) -> None:
+        text = f"{outcome.graded} submissions of {outcome.assignment} graded in {outcome.seconds:.0f} s."
+        if outcome.report:
+            text += f" Details: {outcome.report}"
+        text = "\n".join([text, *outcome.table()])
+        self._log.log(logging.WARNING if outcome.lines else logging.INFO, text)
