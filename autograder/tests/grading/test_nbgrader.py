@@ -5,78 +5,21 @@ Each command starts once; nbgrader takes seconds to start, so the class is hande
 
 import csv
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from nbgrader.api import Gradebook
 
-from autograder.cli.sample_class import write_submission
 from autograder.grading.records import read_record
-from autograder.judge.framework import checks_of
-from autograder.notebooks.build import ROOT, build
-from autograder.stages import find_stage
+from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
 from autograder.tests.submissions import Wrong, solved_cells, submissions_of
 
-STAGE = find_stage("save-and-reuse")
-NAME = f"{STAGE.module}.ipynb"
-CHECKS = {c.id: c for c in checks_of(STAGE.name)}
-ALL = sum(c.points for c in CHECKS.values())
 WRONG = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS))
 MANGLED = ("no-metadata", "pasted", "no-checks", "renamed", "loud", "old-format", "crasher", "extra-files")
 RIGHT_STUDENTS = ("right", *MANGLED)
 GRADED_AGAIN = ("right", "wrong", "unsolved", "loud")
-
-
-class Course:
-    """A course folder in which submissions are handed in and nbgrader's commands are run."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def run(self, *command):
-        """Run nbgrader as a person would, but without the environment's programs on PATH."""
-        environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
-        command = [sys.executable, "-m", "nbgrader", *command]
-        return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-
-    def path(self, student, step="submitted", name=NAME):
-        return self.folder / step / student / STAGE.assignment / name
-
-    def hand_in(self, student, sources=None, change=None, name=NAME):
-        """Hand in the released notebook with these solutions in it (all solved when None)."""
-        sources = solved_cells(STAGE.name) if sources is None else sources
-        folder = self.path(student).parent
-        path = write_submission(self.folder / "release" / STAGE.assignment, folder, STAGE, sources)
-        if change is not None:
-            notebook = json.loads(path.read_text(encoding="utf-8"))
-            change(notebook)
-            path.write_text(json.dumps(notebook), encoding="utf-8")
-        path.rename(folder / name)
-
-    def scores(self, student):
-        """The gradebook's automatic score of each check."""
-        with self.gradebook() as gradebook:
-            notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, student)
-            return {g.name: g.auto_score for g in notebook.grades if g.name in CHECKS}
-
-    def gradebook(self):
-        return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}")
-
-    def outputs(self, student):
-        """The outputs of each check's cell in the autograded notebook."""
-        notebook = json.loads(self.path(student, "autograded").read_text(encoding="utf-8"))
-        return {c["id"]: c["outputs"] for c in notebook["cells"] if c["id"] in CHECKS}
-
-    def feedback(self, student):
-        return self.path(student, "feedback", f"{STAGE.module}.html").read_text(encoding="utf-8")
 
 
 def first_solution(notebook):
@@ -117,14 +60,6 @@ def write_html(notebook):
     notebook["cells"].append({"cell_type": "markdown", "id": "note", "metadata": {}, "source": note})
 
 
-def own_cell(source):
-    def add(notebook):
-        own = {"cell_type": "code", "id": "own", "metadata": {}, "source": source}
-        notebook["cells"].insert(0, own | {"outputs": [], "execution_count": None})
-
-    return add
-
-
 def version_3(notebook):
     cells = [{**c, "input": c.pop("source")} if c["cell_type"] == "code" else c for c in notebook["cells"]]
     notebook.clear()
@@ -138,7 +73,6 @@ LOUD = "import sys, warnings\nprint('loud', file=sys.stderr)\nwarnings.warn('lou
 def course(tmp_path_factory):
     """The class, handed in and graded once: `first` is the run of nbgrader autograde."""
     course = Course(tmp_path_factory.mktemp("course"))
-    build(ROOT, course.folder, stages=(STAGE,))
     solved = solved_cells(STAGE.name)
     course.hand_in("right", change=write_html)
     course.hand_in("wrong", WRONG.sources(STAGE))

@@ -1,0 +1,74 @@
+"""A course folder for tests, with save-and-reuse in it: submissions are handed in and nbgrader's commands are run."""
+
+import json
+import os
+import subprocess
+import sys
+
+from nbgrader.api import Gradebook
+
+from autograder.cli.sample_class import write_submission
+from autograder.judge.framework import checks_of
+from autograder.notebooks.build import ROOT, build
+from autograder.stages import find_stage
+from autograder.tests.submissions import solved_cells
+
+STAGE = find_stage("save-and-reuse")
+NAME = f"{STAGE.module}.ipynb"
+CHECKS = {c.id: c for c in checks_of(STAGE.name)}
+ALL = sum(c.points for c in CHECKS.values())
+
+
+class Course:
+    """A course folder, built from solutions/ when it is made."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        build(ROOT, folder, stages=(STAGE,))
+
+    def run(self, *command):
+        """Run nbgrader as a person would, but without the environment's programs on PATH."""
+        environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
+        command = [sys.executable, "-m", "nbgrader", *command]
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    def path(self, student, step="submitted", name=NAME):
+        return self.folder / step / student / STAGE.assignment / name
+
+    def hand_in(self, student, sources=None, change=None, name=NAME):
+        """Hand in the released notebook with these solutions in it (all solved when None)."""
+        sources = solved_cells(STAGE.name) if sources is None else sources
+        folder = self.path(student).parent
+        path = write_submission(self.folder / "release" / STAGE.assignment, folder, STAGE, sources)
+        if change is not None:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            change(notebook)
+            path.write_text(json.dumps(notebook), encoding="utf-8")
+        path.rename(folder / name)
+
+    def scores(self, student):
+        """The gradebook's automatic score of each check."""
+        with self.gradebook() as gradebook:
+            notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, student)
+            return {g.name: g.auto_score for g in notebook.grades if g.name in CHECKS}
+
+    def gradebook(self):
+        return Gradebook(f"sqlite:///{self.folder / 'gradebook.db'}")
+
+    def outputs(self, student):
+        """The outputs of each check's cell in the autograded notebook."""
+        notebook = json.loads(self.path(student, "autograded").read_text(encoding="utf-8"))
+        return {c["id"]: c["outputs"] for c in notebook["cells"] if c["id"] in CHECKS}
+
+    def feedback(self, student):
+        return self.path(student, "feedback", f"{STAGE.module}.html").read_text(encoding="utf-8")
+
+
+def own_cell(source):
+    def add(notebook):
+        own = {"cell_type": "code", "id": "own", "metadata": {}, "source": source}
+        notebook["cells"].insert(0, own | {"outputs": [], "execution_count": None})
+
+    return add
