@@ -76,11 +76,21 @@ class NotebookPage:
         page.goto(f"{address}/lab/tree/{path}?token={TOKEN}&reset")
         page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=90_000)
         self._wait_for_kernel(90)
+        time.sleep(1)  # the question about the kernel comes late, if it comes
+        self._wait_for_kernel(90)
 
     def _wait_for_kernel(self, seconds: float) -> None:
-        self.page.wait_for_selector(
-            ".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=1000 * seconds, state="attached"
-        )
+        """Until the kernel is idle; a JupyterLab that has just started may first ask which kernel to use."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if choose := self.page.query_selector(".jp-Dialog:has-text('Select Kernel') .jp-mod-accept"):
+                choose.click()
+            named = self.page.query_selector(".jp-Toolbar-kernelName:has-text('Python 3')")
+            idle = self.page.query_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+            if named and idle and not self.page.query_selector(".jp-Dialog"):
+                return
+            time.sleep(0.3)
+        raise AssertionError(f"no kernel was ready after {seconds} s")
 
     def cells(self):
         return self.page.query_selector_all(".jp-NotebookPanel .jp-CodeCell")
@@ -109,7 +119,7 @@ class NotebookPage:
                 self._wait_for_kernel(30)
                 return
             time.sleep(0.5)
-        raise AssertionError(f"the notebook still ran after {seconds} s")
+        raise AssertionError(f"the notebook still ran after {seconds} s: {prompts}")
 
     def output_of(self, cell) -> str:
         return "\n".join(o.inner_text() for o in cell.query_selector_all(".jp-OutputArea-output"))
