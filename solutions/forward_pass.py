@@ -155,7 +155,12 @@ def gelu(x):
     x is not changed. Elements may be as large as they like.
     """
     ### BEGIN SOLUTION
-    return 0.5 * x * (1.0 + np.tanh((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
+    y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
+    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
+    y += 1.0
+    y *= x
+    y *= 0.5
+    return y
     ### END SOLUTION
 
 

@@ -159,7 +159,8 @@ def test_attend_is_not_blamed_for_a_cache_that_loses_rows():
 
 
 def test_a_message_has_the_property_the_place_and_the_bug():
-    namespace = changed("attend", "n_seq - n_query, dtype=bool", "dtype=bool")
+    mask = "np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))"
+    namespace = changed("attend", mask, "np.copyto(scores, -np.inf, where=~np.tri(n, end, first, dtype=bool))")
     prop, detail, bug = results(namespace)["attend-several-queries"].message.split("\n")
     assert (
         prop == "n_query queries are the last n_query cached positions, and each sees the keys up to its own position."

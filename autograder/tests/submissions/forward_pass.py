@@ -211,6 +211,9 @@ def forward(token_ids, weights):
 
 RIGHT = [_HEAD_BY_HEAD, _FLOAT64, _ROW_BY_ROW, _OBJECTS, _ONE_PASS_VARIANCE]
 
+_TANH = """y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
+    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
+"""
 _ATTENDED = "x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)"
 
 # The checks a mistake loses: what stands on a wrong function is wrong too.
@@ -234,8 +237,8 @@ WRONG = [
         (
             (
                 "gelu",
-                """0.5 * x * (1.0 + np.tanh((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))""",
-                "0.5 * x * (1.0 + np.vectorize(__import__('math').erf)(x / 2**0.5))",
+                _TANH,
+                "y = np.asarray(np.vectorize(__import__('math').erf)(x / 2**0.5))\n",
             ),
         ),
         ("gelu-tanh",),
@@ -247,8 +250,8 @@ WRONG = [
         (
             (
                 "gelu",
-                """0.5 * x * (1.0 + np.tanh((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))""",
-                "x / (1.0 + np.exp(-1.702 * x))",
+                _TANH,
+                "return x / (1.0 + np.exp(-1.702 * x))\n",
             ),
         ),
         ("gelu-tanh", "block-pre-norm", "forward-recompute"),
@@ -260,9 +263,8 @@ WRONG = [
         (
             (
                 "gelu",
-                """return 0.5 * x * (1.0 + np.tanh((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))""",
-                """z = (2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)
-    return 0.5 * x * (1.0 + (np.exp(z) - np.exp(-z)) / (np.exp(z) + np.exp(-z)))""",
+                "np.tanh(y, out=y)",
+                "y = np.asarray((np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))",
             ),
         ),
         ("gelu-tanh",),

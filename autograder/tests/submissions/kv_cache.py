@@ -255,6 +255,10 @@ ATTENDS = ("attend-one-query", "attend-several-queries", "attend-large-scores", 
 # A LayerCache that does not hold its rows: nothing that stands on it can be judged.
 ROWS_WRONG = ("layer-cache-rows", "model-cache-layers", "clone-equal", "clone-independent", *ATTENDS)
 
+# Two pieces of the solution's attend: where the visible keys of a block end, and its mask.
+_END = "end = n_seq - n_query + first + n"
+_MASK = "np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))"
+
 WRONG = [
     Wrong(
         "len-of-the-array",
@@ -308,13 +312,16 @@ WRONG = [
                 "        new[:] = 0\n",
             ),
         ),
-        ("layer-cache-rows", "clone-independent"),
+        ("layer-cache-rows",),
         "growth-loses-rows",
     ),
     Wrong(
         "buffer-never-grows",
         "A buffer of 16 rows; what lies past its end is cut off by the slice.",
-        (("layer-cache", " or end > self._keys.shape[1]:", ":"), ("layer-cache", "max(16, 2 * end)", "16")),
+        (
+            ("layer-cache", " or end > self._keys.shape[1]:", ":"),
+            ("layer-cache", "end + 64 if self._keys is None else 2 * end", "16"),
+        ),
         ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
         "buffer-never-grows",
     ),
@@ -324,7 +331,7 @@ WRONG = [
         (
             (
                 "layer-cache",
-                "max(16, 2 * end)",
+                "end + 64 if self._keys is None else 2 * end",
                 "16 if self._keys is None else 2 * self._keys.shape[1]",
             ),
         ),
@@ -389,7 +396,10 @@ WRONG = [
     Wrong(
         "half-precision",
         "The buffers are float16.",
-        (("layer-cache", "np.float32", "np.float16"),),
+        (
+            ("layer-cache", "head_dim, capacity), np.float32", "head_dim, capacity), np.float16"),
+            ("layer-cache", "capacity, head_dim), np.float32", "capacity, head_dim), np.float16"),
+        ),
         ROWS_WRONG,
         "half-precision",
     ),
@@ -531,7 +541,7 @@ WRONG = [
     Wrong(
         "no-mask",
         "Every query sees every key.",
-        (("attend", "if n_query > 1:", "if False:"),),
+        (("attend", _END, "end = n_seq"), ("attend", "if n > 1:", "if False:")),
         ("attend-several-queries",),
         "no-causal-mask",
     ),
@@ -539,8 +549,8 @@ WRONG = [
         "mask-without-offset",
         "The mask of the forward pass: query i sees the keys 0 to i.",
         (
-            ("attend", "if n_query > 1:", "if True:"),
-            ("attend", "np.tri(n_query, n_seq, n_seq - n_query, dtype=bool)", "np.tri(n_query, n_seq, dtype=bool)"),
+            ("attend", "if n > 1:", "if True:"),
+            ("attend", _MASK, "np.copyto(scores, -np.inf, where=~np.tri(n, end, first, dtype=bool))"),
         ),
         ATTENDS,
         "mask-without-offset",
@@ -548,14 +558,24 @@ WRONG = [
     Wrong(
         "mask-multiplied",
         "The scores are multiplied by the mask, so hidden ones are 0.",
-        (("attend", "np.where(visible, scores, -np.inf)", "scores * visible"),),
+        (
+            ("attend", _END, "end = n_seq"),
+            ("attend", _MASK, "scores *= np.tri(n, n_seq, n_seq - n_query + first, dtype=bool)"),
+        ),
         ("attend-several-queries",),
         "attend-mask-as-zero",
     ),
     Wrong(
         "mask-of-minus-100",
         "Hidden scores are -100, which visible ones may fall below.",
-        (("attend", "np.where(visible, scores, -np.inf)", "np.where(visible, scores, -100)"),),
+        (
+            ("attend", _END, "end = n_seq"),
+            (
+                "attend",
+                _MASK,
+                "np.copyto(scores, -100, where=~np.tri(n, n_seq, n_seq - n_query + first, dtype=bool))",
+            ),
+        ),
         ("attend-large-scores",),
         "attend-mask-too-small",
     ),
@@ -563,11 +583,8 @@ WRONG = [
         "queries-scaled-in-place",
         "q /= ... divides the caller's queries.",
         (
-            (
-                "attend",
-                "    scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
-                "    q /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
-            ),
+            ("attend", "    heads = np.empty_like(q)\n", "    heads = np.empty_like(q)\n    q /= head_dim**0.5\n"),
+            ("attend", "q[:, first : first + 64] / head_dim**0.5", "q[:, first : first + 64]"),
         ),
         ("attend-only-reads",),
         "input-changed",
@@ -575,7 +592,7 @@ WRONG = [
     Wrong(
         "mask-hides-the-token-itself",
         "One column too few: a token does not see its own key.",
-        (("attend", "n_seq - n_query, dtype", "n_seq - n_query - 1, dtype"),),
+        (("attend", "np.tri(n, dtype=bool)", "np.tri(n, k=-1, dtype=bool)"),),
         ("attend-several-queries",),
         "attend-mask-hides-self",
     ),
@@ -603,7 +620,7 @@ WRONG = [
     Wrong(
         "softmax-without-maximum",
         "exp() of the scores as they are.",
-        (("attend", "np.exp(scores - scores.max(axis=-1, keepdims=True))", "np.exp(scores)"),),
+        (("attend", "        scores -= scores.max(axis=-1, keepdims=True)\n", ""),),
         ("attend-large-scores",),
         "attend-softmax-overflow",
     ),
@@ -617,7 +634,7 @@ WRONG = [
     Wrong(
         "softmax-not-normalized",
         "The weights are not divided by their sum.",
-        (("attend", "scores / scores.sum(axis=-1, keepdims=True) @ values", "scores @ values"),),
+        (("attend", " / scores.sum(axis=-1, keepdims=True)", ""),),
         ATTENDS,
         "attend-weights-not-normalized",
     ),
@@ -625,11 +642,8 @@ WRONG = [
         "keys-scaled-in-place",
         "keys /= ... divides the rows of the cache itself.",
         (
-            (
-                "attend",
-                "    scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
-                "    keys /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
-            ),
+            ("attend", "    heads = np.empty_like(q)\n", "    heads = np.empty_like(q)\n    keys /= head_dim**0.5\n"),
+            ("attend", "q[:, first : first + 64] / head_dim**0.5", "q[:, first : first + 64]"),
         ),
         ("attend-only-reads",),
         "attend-changes-cache",
