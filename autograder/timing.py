@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from autograder.threads import BLAS_VARIABLES
+
 CONTROL = " (control)"  # added to the label of a function that is measured twice
 
 
@@ -194,7 +196,7 @@ def threads() -> int:
     except ImportError:
         pass
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"):
+    for variable in BLAS_VARIABLES:
         value = os.environ.get(variable, "")
         if value.isdigit() and int(value) > 0:
             return min(int(value), cores)

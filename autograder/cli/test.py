@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import Work, find_work
 from autograder.stages import earlier_stages
+from autograder.threads import use_one_thread
 
 if TYPE_CHECKING:
     from autograder.judge.framework import CheckResult
@@ -38,16 +39,6 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
 
         return watch_file(work.path, lambda: test_once(work))
     return test_once(work)
-
-
-def use_one_thread() -> None:
-    """Let NumPy use one thread; to be called before it is imported.
-
-    The matrices of the small models are so small that threads mostly wait for each other: with two on a busy machine
-    the checks take three times as long.
-    """
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-        os.environ.setdefault(variable, "1")
 
 
 def test_once(work: Work) -> int:

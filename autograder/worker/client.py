@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.threads import BLAS_VARIABLES
 from autograder.worker import limits, protocol
 from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
 
@@ -24,7 +25,6 @@ MAX_MESSAGE = 600  # characters of an error's message
 CALL_SECONDS = 20.0
 _PIPE_BYTES = 2**12  # what an empty pipe takes without waiting, on every platform
 _PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Worker:
         env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
         env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
-        env |= dict.fromkeys(_THREADS, "1")  # the arrays are small; threads would only wait for each other
+        env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
         return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
     def _read(self) -> None:
