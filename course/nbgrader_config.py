@@ -22,6 +22,7 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", 
 # notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores. All of its
 # metadata are the course's own, so nothing is left for nbgrader's CheckCellMetadata to find.
 c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
+c.SubmissionExporter.require_sandbox = False  # True: grade nothing where bubblewrap does not work
 c.Autograde.sanitize_preprocessors = [
     "autograder.grading.preprocessors.RebuildFromSource",
     "nbgrader.preprocessors.OverwriteKernelspec",

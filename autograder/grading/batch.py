@@ -17,7 +17,7 @@ from nbgrader.utils import rmtree
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.grading.claims import Claims
-from autograder.grading.grade import GradingError, without_functions
+from autograder.grading.grade import GradingError, Limits, without_functions
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
 from autograder.grading.handed_in import folder_problem, may_be_copied
 from autograder.grading.lookahead import LookAhead, Workers, default_jobs
@@ -37,6 +37,7 @@ from autograder.grading.submission import Job, Marked, file_digest, mark, submit
 from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
+from autograder.worker.sandbox import isolation
 
 
 class NotGraded(Exception):
@@ -50,8 +51,10 @@ class CourseProblem(NbGraderException):
 class Batch:
     """Wraps the run of one Autograde converter, through the traits and methods that nbgrader calls."""
 
-    def __init__(self, converter: Autograde):
+    def __init__(self, converter: Autograde, limits: Limits | None = None, require_sandbox: bool = False):
         self.converter = converter
+        self._limits = limits
+        self._require_sandbox = require_sandbox
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
         self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
@@ -189,7 +192,7 @@ class Batch:
                 lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it."))
         report = write_report(self._autograded, self.assignment) if self._autograded.is_dir() else None
         seconds = time.monotonic() - self._started
-        return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report)
+        return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report, isolation().missing)
 
     def _is_there(self, student: str) -> bool:
         return (self._autograded / student / self.assignment).is_dir()
@@ -219,6 +222,7 @@ class Batch:
     def _begin_submission(self, assignment_id: str, student_id: str) -> bool:
         """nbgrader's init_destination, the first thing of each submission: whether it is to be graded."""
         self._end_submission()
+        self._ahead.reach(student_id)
         if not self._claims.take(student_id):
             self._elsewhere.append(student_id)
             return False
@@ -317,6 +321,8 @@ class Batch:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
             raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
+        if self._require_sandbox and not isolation().complete:
+            raise NotGraded(f"Nothing was graded. {isolation().missing} The course requires the sandbox.")
         path = self._source / f"{self.stage.module}.ipynb"
         if not path.is_file():
             raise NotGraded(f"{path} is missing; run: autograder build")
@@ -331,6 +337,7 @@ class Batch:
             "source_notebook": json.loads(path.read_text(encoding="utf-8")),
             "given": given if given.is_file() else None,
             "secret": course_secret(Path(self.converter.coursedir.root)),
+            "limits": self._limits,
             "start_worker": self._workers.start,
         }
 
@@ -376,7 +383,12 @@ class Batch:
 
     def _record(self, student: str, **values: Any) -> Record:
         return Record(
-            assignment=self.assignment, student=student, graded_at=now(), checks_version=self.version, **values
+            assignment=self.assignment,
+            student=student,
+            graded_at=now(),
+            checks_version=self.version,
+            isolation=isolation().missing or isolation().name,
+            **values,
         )
 
 

@@ -9,16 +9,25 @@ from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat.v4 import new_notebook, reads
 from nbgrader.converters import Autograde
+from traitlets import Bool, Float
 
 from autograder.grading.batch import Batch
+from autograder.grading.grade import Limits
 
 
 class SubmissionExporter(NotebookExporter):
     """The exporter of one batch. Made once by the converter, before its first submission."""
 
+    require_sandbox = Bool(False, help="Grade nothing where bubblewrap does not work.").tag(config=True)
+    cell_seconds = Float(Limits.cell, help="The longest that one cell may run.").tag(config=True)
+    call_seconds = Float(Limits.call, help="The longest that one call of a function may take.").tag(config=True)
+    total_seconds = Float(Limits.total, help="The longest that one notebook may take.").tag(config=True)
+
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
-        self.batch: Batch | None = Batch(self.parent) if isinstance(self.parent, Autograde) else None
+        limits = Limits(cell=self.cell_seconds, call=self.call_seconds, total=self.total_seconds)
+        grading = isinstance(self.parent, Autograde)
+        self.batch: Batch | None = Batch(self.parent, limits, self.require_sandbox) if grading else None
 
     def from_filename(self, filename: str, resources: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """A submitted file is not parsed here: RebuildFromSource puts the trusted notebook in its place."""

@@ -31,6 +31,7 @@ class Outcome:
     lines: tuple[Line, ...]
     seconds: float
     report: Path | None
+    not_isolated: str = ""  # a sentence, where the students' code ran without the sandbox
 
     @property
     def summary(self) -> str:
@@ -39,14 +40,19 @@ class Outcome:
         return f"{self.assignment}: {graded}, {self.not_graded} not graded, {self.seconds:.0f} s"
 
     def table(self) -> list[str]:
-        """The lines, in columns."""
+        """The lines, in columns, each on one line whatever a student's code put into it."""
         if not self.lines:
             return []
         widths = [max(len(printable(text)) for text in column) for column in
                   ([line.student for line in self.lines], [line.what for line in self.lines])]  # fmt: skip
         return [
-            f"  {printable(line.student):{widths[0]}}  {line.what:{widths[1]}}  {line.sentence}" for line in self.lines
+            f"  {printable(line.student):{widths[0]}}  {line.what:{widths[1]}}  {_on_one_line(line.sentence)}"
+            for line in self.lines
         ]
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())
 
 
 class Watcher:
@@ -74,3 +80,5 @@ class LogWatcher(Watcher):
             text += f" Details: {outcome.report}"
         text = "\n".join([text, *outcome.table()])
         self._log.log(logging.WARNING if outcome.lines else logging.INFO, text)
+        if outcome.not_isolated:
+            self._log.warning(outcome.not_isolated)

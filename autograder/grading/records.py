@@ -31,6 +31,7 @@ class Record:
     score: float | None = None
     max_score: float | None = None
     seconds: float = 0.0
+    isolation: str = ""  # what kept the student's code apart: "bubblewrap", or a sentence on what did not
     checks: list[dict[str, Any]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
 
