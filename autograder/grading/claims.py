@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import sys
+import threading
 from pathlib import Path
 
 if sys.platform == "win32":
@@ -34,31 +35,34 @@ else:
 
 
 class Claims:
-    """The claims of this process. Used by one thread."""
+    """The claims of this process."""
 
     def __init__(self, autograded: Path):
         path = autograded / ".records" / ".claims"
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         self._held: set[str] = set()
+        self._guard = threading.Lock()
 
     def take(self, student: str) -> bool:
         """Whether the student is ours, from before or from now on; False while another process has the claim."""
-        if student not in self._held:
-            try:
-                _lock(self._file, _place(student))
-            except (BlockingIOError, PermissionError):
-                return False
-            except OSError:  # a file system without locks: there is nobody to ask
-                pass
-            self._held.add(student)
-        return True
+        with self._guard:
+            if student not in self._held:
+                try:
+                    _lock(self._file, _place(student))
+                except (BlockingIOError, PermissionError):
+                    return False
+                except OSError:  # a file system without locks: there is nobody to ask
+                    pass
+                self._held.add(student)
+            return True
 
     def release(self, student: str) -> None:
-        if student in self._held:
-            self._held.remove(student)
-            with contextlib.suppress(OSError):
-                _unlock(self._file, _place(student))
+        with self._guard:
+            if student in self._held:
+                self._held.remove(student)
+                with contextlib.suppress(OSError):
+                    _unlock(self._file, _place(student))
 
     def close(self) -> None:
         """Give back every claim."""

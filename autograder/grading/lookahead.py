@@ -1,4 +1,4 @@
-"""Marks the submissions of a batch in several threads, a few ahead of nbgrader's loop, which takes them one by one.
+"""Marks the submissions of a batch in several threads, ahead of nbgrader's loop, which takes them one by one.
 
 Threads are enough: most of the time is spent in the students' processes, and only the thread that asks writes anything.
 """
@@ -9,7 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 from autograder.grading.grade import GradingError
@@ -17,6 +17,9 @@ from autograder.grading.submission import Marked
 from autograder.worker.client import Worker
 
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
+WINDOW = (
+    64  # how many are marked, or begun, and not yet taken: what is done meanwhile when one of them loops for minutes
+)
 
 
 def default_jobs() -> int:
@@ -26,10 +29,10 @@ def default_jobs() -> int:
 
 
 class LookAhead:
-    """Results for `students`, in their order; at most 2 * jobs are computed and not yet taken.
+    """Results for `students`, begun in their order; at most `window` are there and not yet taken.
 
-    wanted is asked just before a student's turn, by the thread that takes results. One that it refuses is computed only
-    when it is asked for.
+    wanted is asked just before a student's turn, in one of the threads. One that it refuses is computed only when it is
+    asked for.
     """
 
     def __init__(
@@ -38,45 +41,74 @@ class LookAhead:
         students: Iterable[str],
         jobs: int,
         wanted: Callable[[str], bool] = lambda student: True,
+        window: int = WINDOW,
     ):
         self._compute = compute
         self._wanted = wanted
+        self._window = window
+        self._change = threading.Condition()  # guards what follows
         self._waiting = deque(students)
-        self._jobs = jobs
-        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="mark") if jobs > 1 else None
-        self._started: dict[str, Future[Marked]] = {}
+        self._asked: deque[str] = deque()  # these are waited for, and go before all others
+        self._begun: dict[str, Future[Marked]] = {}
+        self._closed = False
+        self._threads = [threading.Thread(target=self._work, name=f"mark-{n}", daemon=True) for n in range(jobs)]
+        for thread in self._threads:
+            thread.start()
+
+    def reach(self, student: str) -> None:
+        """The loop is at the student, who from now on is marked only if `take` is called, unless that has begun."""
+        with self._change:
+            if student in self._waiting:
+                self._waiting.remove(student)
 
     def take(self, student: str) -> Marked:
         """The student's result, waited for if need be; raises what computing it raised."""
-        if self._pool is None:
-            return self._compute(student)
-        if student not in self._started:
-            if student in self._waiting:
-                self._waiting.remove(student)
-            self._started[student] = self._pool.submit(self._compute, student)
-        self._fill()
-        result = self._started.pop(student)
+        with self._change:
+            if student not in self._begun:
+                self._begun[student] = Future()
+                self._asked.append(student)
+                self._change.notify_all()
+            result = self._begun[student]
         try:
             return result.result()
         finally:
-            self._fill()
-
-    def _fill(self) -> None:
-        while self._waiting and len(self._started) < 2 * self._jobs:
-            student = self._waiting.popleft()
-            if self._wanted(student):
-                self._started[student] = self._pool.submit(self._compute, student)
+            self.drop(student)
 
     def drop(self, student: str) -> None:
-        """The result will not be asked for after all."""
-        started = self._started.pop(student, None)
-        if started is not None:
-            started.cancel()
+        """The result will not be asked for again."""
+        with self._change:
+            self._begun.pop(student, None)
+            self._change.notify_all()
 
     def close(self) -> None:
-        """Start nothing more, and wait for what runs."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        """Begin nothing more, and wait for what runs."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (next_one := self._next()) is not None:
+            student, result = next_one
+            try:
+                result.set_result(self._compute(student))
+            except BaseException as error:
+                result.set_exception(error)
+            del next_one, result  # nothing of it stays while this thread waits
+
+    def _next(self) -> tuple[str, Future[Marked]] | None:
+        with self._change:
+            while not self._closed:
+                if self._asked:
+                    student = self._asked.popleft()
+                    return student, self._begun[student]
+                if not self._waiting or len(self._begun) >= self._window:
+                    self._change.wait()
+                elif self._wanted(student := self._waiting.popleft()):
+                    self._begun[student] = Future()
+                    return student, self._begun[student]
+        return None
 
 
 class Workers:
@@ -109,4 +141,5 @@ class Workers:
         with self._guard:
             running = list(self._running)
         for worker in running:
-            worker.close()
+            if not worker.closed:
+                worker.kill()

@@ -181,14 +181,18 @@ class Worker:
     def closed(self) -> bool:
         return self._process.stdin.closed
 
-    def close(self) -> None:
-        """End the process and everything in its group; remove its folder."""
-        if self.closed:
-            return
+    def kill(self) -> None:
+        """End the process, from any thread; whoever waits for its answer gets WorkerGone and has to close it."""
         if os.name == "posix":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
+
+    def close(self) -> None:
+        """End the process and everything in its group; remove its folder."""
+        if self.closed:
+            return
+        self.kill()
         self._process.wait()
         with contextlib.suppress(OSError):
             self._process.stdin.close()
