@@ -70,6 +70,43 @@ def build(
     raise typer.Exit(run(check=check))
 
 
+@app.command(short_help="Mark what a class has handed in.")
+def grade(
+    stages: Annotated[
+        list[str] | None, typer.Argument(metavar="[STAGE]...", help="Stages, such as save-and-reuse; all without one.")
+    ] = None,
+    course: Annotated[
+        Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
+    ] = None,
+    student: Annotated[
+        list[str] | None, typer.Option("--student", metavar="ID", help="Only this student; may be repeated.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="How many to mark at a time; as many as processors.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Mark also what has been marked.")] = False,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="PATH", help="Write the marks as a table.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
+) -> None:
+    """Mark what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
+
+    What was marked before is left alone, so a run that was stopped goes on where it was. The last line counts; the
+    exit status is 0 when everything is graded, 1 when something could not be, 2 when the command cannot do it.
+    """
+    from autograder.cli.grade import run
+
+    status = run(
+        stages or [],
+        course=course,
+        students=student or [],
+        jobs=jobs,
+        force=force,
+        csv_path=csv,
+        json_path=json,
+    )
+    raise typer.Exit(status)
+
+
 @app.command(short_help="Mark a sample class with nbgrader.")
 def demo(
     stage: StageOption = None,

@@ -1,0 +1,109 @@
+"""Marks a class in this process, by nbgrader's own converter, without what its command does before."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograder.grading.environment import import_nbgrader
+
+import_nbgrader()
+
+from nbgrader.apps.autogradeapp import AutogradeApp  # noqa: E402 - only now is it quick
+from nbgrader.converters import Autograde, NbGraderException  # noqa: E402
+
+from autograder.grading.batch import CourseProblem, folders_of  # noqa: E402
+from autograder.grading.exporter import SubmissionExporter  # noqa: E402
+from autograder.grading.outcome import Outcome, Watcher  # noqa: E402
+from autograder.stages import Stage  # noqa: E402
+
+__all__ = ["Course", "CourseProblem"]
+
+CONFIG = "nbgrader_config.py"
+
+
+class Course:
+    """A course folder with its configuration, read as the nbgrader command reads it. Changes the working directory."""
+
+    def __init__(self, folder: Path, log: logging.Handler | None = None):
+        """log is given what nbgrader reports as an error; by default that goes nowhere."""
+        os.chdir(folder)
+        self._app = AutogradeApp()
+        self._app.raise_config_file_errors = True
+        try:
+            self._app.initialize([f"--course-dir={folder}", "--log-level=ERROR"])
+        except (Exception, SystemExit) as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise CourseProblem(f"{folder / CONFIG} cannot be used ({what}).") from None
+        self._app.log.handlers[:] = [log or logging.NullHandler()]
+
+    @property
+    def autograded(self) -> Path:
+        return Path(self._app.coursedir.root) / self._app.coursedir.autograded_directory
+
+    def handed_in(self, stage: Stage, students: Sequence[str] = ()) -> list[str]:
+        """The students, all or of those named, who handed something in for the stage."""
+        return [Path(folder).parent.name for folder in folders_of(self._converter(stage, students))]
+
+    def grade(
+        self,
+        stage: Stage,
+        watcher: Watcher,
+        *,
+        students: Sequence[str] = (),
+        force: bool = False,
+        jobs: int | None = None,
+    ) -> Outcome:
+        """Mark the submissions of a stage that have not been marked, all with `force`. Raises CourseProblem."""
+        converter = self._converter(stage, students)
+        converter.watcher = kept = _Kept(watcher)
+        converter.jobs = jobs
+        converter.force = converter.force or force
+        if not issubclass(converter.exporter_class, SubmissionExporter):
+            raise CourseProblem(f"{CONFIG} does not set c.Autograde.exporter_class; compare it with the course's own.")
+        try:
+            converter.start()
+        except CourseProblem:
+            raise
+        except NbGraderException as error:
+            if kept.outcome is None:
+                raise CourseProblem(str(error)) from None
+        assert kept.outcome is not None
+        return kept.outcome
+
+    def _converter(self, stage: Stage, students: Sequence[str]) -> _Converter:
+        coursedir = self._app.coursedir
+        coursedir.assignment_id = stage.assignment
+        converter = _Converter(coursedir=coursedir, parent=self._app)
+        converter.stage = stage
+        converter.student_patterns = [glob.escape(student) for student in students]
+        return converter
+
+
+class _Converter(Autograde):
+    """nbgrader's, for all of a class or several students by name."""
+
+    stage: Stage
+    watcher: Watcher
+    jobs: int | None = None
+    student_patterns: Sequence[str] = ()
+
+    def init_notebooks(self) -> None:
+        """Every folder that was handed in; which of them can be graded, Batch says."""
+        self.assignments = {f: [str(Path(f) / f"{self.stage.module}.ipynb")] for f in folders_of(self)}
+
+
+class _Kept(Watcher):
+    """Passes on what it is told, and keeps the end."""
+
+    def __init__(self, watcher: Watcher):
+        self.outcome: Outcome | None = None
+        self.begins, self.settled = watcher.begins, watcher.settled
+        self._ends = watcher.ends
+
+    def ends(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._ends(outcome)
