@@ -33,7 +33,8 @@ from autograder.grading.records import (
     write_report,
 )
 from autograder.grading.seed import SeedError, course_secret
-from autograder.grading.submission import Job, Marked, file_digest, mark, submitted_notebook
+from autograder.grading.stale import why_stale
+from autograder.grading.submission import Job, Marked, mark
 from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
@@ -204,18 +205,9 @@ class Batch:
 
     def _stale(self, student: str, record: Record) -> str | None:
         """Why the marks of a submission that nbgrader passed over do not belong to what is there now."""
-        again = "; nbgrader autograde --force grades it again"
         if self.stage is None:
             return None
-        if record.checks_version != self.version:
-            return f"graded with other checks ({record.checks_version}){again}"
-        try:
-            path, _ = submitted_notebook(self._submitted / student / self.assignment, self.stage)
-            if record.digest != file_digest(path):
-                return f"the notebook was handed in again, without a newer timestamp.txt{again}"
-        except (NotebookError, OSError):
-            return f"the notebook that was graded is gone{again}"
-        return None
+        return why_stale(record, self._submitted / student / self.assignment, self.stage, self.version)
 
     # One submission
 
