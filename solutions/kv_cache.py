@@ -189,19 +189,19 @@ class LayerCache:
             raise ValueError(f"append needs k and v of one shape [n_head, n_new, head_dim], got {k.shape}, {v.shape}")
         end = self._length + k.shape[1]
         if self._keys is None or end > self._keys.shape[1]:
-            n_head, _, head_dim = k.shape
-            capacity = end + 64 if self._keys is None else 2 * end  # twice what is needed, so that growing is rare
-            keys = np.empty((n_head, head_dim, capacity), np.float32).swapaxes(1, 2)  # in memory as attend multiplies
-            values = np.empty((n_head, capacity, head_dim), np.float32)
-            self._keys, self._values = self._filled(keys, self._keys), self._filled(values, self._values)
+            spare = max(8, end // 8) if self._keys is None else end  # a clone wants little; a text that grows, much
+            self._grow(k.shape[0], end + spare, k.shape[2])
         self._keys[:, self._length : end] = k
         self._values[:, self._length : end] = v
         self._length = end
 
-    def _filled(self, new, old):
-        if old is not None:
-            new[:, : self._length] = old[:, : self._length]
-        return new
+    def _grow(self, n_head, capacity, head_dim):
+        keys = np.empty((n_head, head_dim, capacity), np.float32).swapaxes(1, 2)  # a product with q reads them this way
+        values = np.empty((n_head, capacity, head_dim), np.float32)
+        if self._length:
+            keys[:, : self._length] = self._keys[:, : self._length]
+            values[:, : self._length] = self._values[:, : self._length]
+        self._keys, self._values = keys, values
         ### END SOLUTION
 
     @property

@@ -308,11 +308,13 @@ WRONG = [
         (
             (
                 "layer-cache",
-                "        if old is not None:\n            new[:, : self._length] = old[:, : self._length]\n",
-                "        new[:] = 0\n",
+                "        if self._length:\n"
+                "            keys[:, : self._length] = self._keys[:, : self._length]\n"
+                "            values[:, : self._length] = self._values[:, : self._length]\n",
+                "        keys[:] = values[:] = 0\n",
             ),
         ),
-        ("layer-cache-rows",),
+        ("layer-cache-rows", "clone-independent", "attend-one-query", "attend-several-queries"),
         "growth-loses-rows",
     ),
     Wrong(
@@ -320,7 +322,7 @@ WRONG = [
         "A buffer of 16 rows; what lies past its end is cut off by the slice.",
         (
             ("layer-cache", " or end > self._keys.shape[1]:", ":"),
-            ("layer-cache", "end + 64 if self._keys is None else 2 * end", "16"),
+            ("layer-cache", "end + spare", "16"),
         ),
         ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
         "buffer-never-grows",
@@ -331,7 +333,7 @@ WRONG = [
         (
             (
                 "layer-cache",
-                "end + 64 if self._keys is None else 2 * end",
+                "end + spare",
                 "16 if self._keys is None else 2 * self._keys.shape[1]",
             ),
         ),
@@ -519,6 +521,13 @@ WRONG = [
         "clone-copies-one-layer",
     ),
     Wrong(
+        "clone-not-returned",
+        "The return is forgotten.",
+        (("model-cache", "        return copy", "        return None"),),
+        ("clone-equal", "clone-independent"),
+        "clone-not-returned",
+    ),
+    Wrong(
         "clone-mixes-keys-and-values",
         "clone appends values and keys in the wrong order.",
         (("model-cache", "new_layer.append(layer.keys, layer.values)", "new_layer.append(layer.values, layer.keys)"),),
@@ -590,6 +599,13 @@ WRONG = [
         "input-changed",
     ),
     Wrong(
+        "mask-shows-the-next-token",
+        "One column too many: a token also sees the key after its own.",
+        (("attend", "np.tri(n, dtype=bool)", "np.tri(n, k=1, dtype=bool)"),),
+        ("attend-several-queries",),
+        "attend-mask-sees-next",
+    ),
+    Wrong(
         "mask-hides-the-token-itself",
         "One column too few: a token does not see its own key.",
         (("attend", "np.tri(n, dtype=bool)", "np.tri(n, k=-1, dtype=bool)"),),
@@ -623,6 +639,16 @@ WRONG = [
         (("attend", "        scores -= scores.max(axis=-1, keepdims=True)\n", ""),),
         ("attend-large-scores",),
         "attend-softmax-overflow",
+    ),
+    Wrong(
+        "maximum-before-mask",
+        "The largest score is looked for among the hidden ones too.",
+        (
+            ("attend", "        scores -= scores.max(axis=-1, keepdims=True)\n", ""),
+            ("attend", "        if n > 1:", "        scores -= scores.max(axis=-1, keepdims=True)\n        if n > 1:"),
+        ),
+        ("attend-large-scores",),
+        "attend-hidden-maximum",
     ),
     Wrong(
         "one-maximum",
