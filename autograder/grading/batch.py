@@ -6,6 +6,7 @@ import functools
 import glob
 import json
 import logging
+import os
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -354,8 +355,8 @@ class Batch:
         return Path(self.converter.coursedir.root) / self.converter.coursedir.autograded_directory
 
     def is_submitted(self, filename: str) -> bool:
-        """Whether the file is one that was handed in, rather than one that this run made."""
-        return self._submitted.resolve() in Path(filename).resolve().parents
+        """Whether the file is one that was handed in, rather than one that this run made. Links are not followed."""
+        return Path(os.path.abspath(self._submitted)) in Path(os.path.abspath(filename)).parents
 
     def _forget(self, student: str) -> None:
         """Leave nothing of an earlier grading: neither scores, nor the marked notebook, nor its feedback page."""

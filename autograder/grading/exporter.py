@@ -25,7 +25,12 @@ class SubmissionExporter(NotebookExporter):
 
     def __init__(self, config: Any = None, **kwargs: Any):
         super().__init__(config=config, **kwargs)
-        limits = Limits(cell=self.cell_seconds, call=self.call_seconds, total=self.total_seconds)
+        limits = Limits(
+            cell=self.cell_seconds,
+            call=self.call_seconds,
+            call_after_timeout=min(Limits.call_after_timeout, self.call_seconds / 4),
+            total=self.total_seconds,
+        )
         grading = isinstance(self.parent, Autograde)
         self.batch: Batch | None = Batch(self.parent, limits, self.require_sandbox) if grading else None
 

@@ -21,6 +21,8 @@ def folder_problem(folder: Path) -> str | None:
     """Why a submission's folder cannot even be handed to nbgrader."""
     if glob.has_magic(str(folder)):
         return "the folder's name holds one of * ? [ ]; rename it"
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return "the folder is a link to another one; put the submission itself there"
     stamp = folder / "timestamp.txt"
     if stamp.is_symlink() or (stamp.exists() and not stamp.is_file()):
         return "timestamp.txt is not a file; remove it"
