@@ -375,6 +375,7 @@ def attention_weights(q, k):
 # `q @ k.transpose(0, 2, 1)` gives the dot product of every query with every key. `np.tri(n_seq, dtype=bool)` is True
 # on the diagonal and below it: where the key's position is not after the query's. `np.where` chooses between two
 # values by such a mask. Mask first, then look for the largest score: a hidden one may be far above the visible ones.
+# As in `gelu`, `head_dim**0.5` keeps float32, and `np.sqrt(head_dim)` gives float64.
 #
 # </details>
 
@@ -569,15 +570,16 @@ def probabilities(logits):
 next_token = probabilities(forward(tokenizer.encode(prompt), weights)[-1])
 likeliest = np.argsort(-next_token)[:10]
 autograder.charts.bar_chart(
-    {token: next_token[i] for token, i in zip(tokenizer.tokens(likeliest), likeliest, strict=True)},
+    {repr(token): next_token[i] for token, i in zip(tokenizer.tokens(likeliest), likeliest, strict=True)},
     label="probability of the next token",
     title=f"What may follow {prompt!r}: the ten likeliest tokens",
     model=weights,
 )
 
 # %% [markdown]
-# **What you should see.** Words that could indeed go on from there, none of them certain. The model is small and has
-# read nothing but Shakespeare's plays.
+# **What you should see.** Words that could indeed go on from there, and first letters of words, none of them certain.
+# (The tokens are quoted, because most begin with a space.) The model is small and has read nothing but Shakespeare's
+# plays.
 #
 # ## Writing text
 #
@@ -620,8 +622,8 @@ autograder.check("generate-greedy")
 # </details>
 #
 # Greedy text tends to go round in circles. For text that is pleasant to read, the next token is *drawn* from the
-# probabilities instead. A **temperature** below 1 makes likely tokens likelier still before the draw; close to 0, it
-# is greedy again.
+# probabilities instead. Before the softmax, the logits are divided by a **temperature**. One below 1 makes likely
+# tokens likelier still; close to 0, it is greedy again.
 
 # %% tags=["chart"]
 prompt_ids = tokenizer.encode("ROMEO:\n")
@@ -648,12 +650,15 @@ for temperature in (0.7, 1.0):
 #
 # Every new token runs the model on everything before it. The chart below measures your `forward` on sequences of
 # growing length: this is what *one* new token costs when the text is that long. Each point is the median of several
-# runs, after one that is not counted; the bars span the middle half of the runs.
+# runs, after one that is not counted; the bars span the middle half of the runs. With `MODEL = "gpt2-shape"` the chart
+# is drawn at the size of the real GPT-2, with random weights, in some minutes.
 
 # %% tags=["chart"]
+MODEL = None
+timed = weights if MODEL is None else autograder.load_model(MODEL)
 lengths = [16, 64, 128, 256, 384, 512]
 long_ids = tokenizer.encode(text * 80)[: lengths[-1]]
-seconds = autograder.timing.compare({n: lambda n=n: forward(long_ids[:n], weights) for n in lengths}, repeats=3)
+seconds = autograder.timing.compare({n: lambda n=n: forward(long_ids[:n], timed) for n in lengths}, repeats=3)
 autograder.charts.line_chart(
     {"recompute": (lengths, list(seconds.values()))},
     x_label="length of the sequence so far",
@@ -661,7 +666,7 @@ autograder.charts.line_chart(
     y_label="time for one new token",
     y_unit="s",
     title="The longer the text, the slower the next token",
-    model=weights,
+    model=timed,
 )
 
 # %% [markdown]

@@ -470,10 +470,16 @@ autograder.charts.line_chart(
 # On axes that are both logarithmic, a power of `n` is a straight line, and its slope is the exponent: 1 for a line, 2
 # for a square. So the charts can be read by their slopes. For measuring, take a model that is wide, so that time goes
 # into arithmetic and not into Python, and has room for 1,024 positions. Its weights are random. What it says is
-# noise, and what it costs is real.
+# noise, and what it costs is real. Set `MODEL = "gpt2-shape"` and run the cell again for the same charts at the size of
+# the real GPT-2, in some minutes.
 
 # %% tags=["chart"]
-wide = autograder.random_model(autograder.GPT2Config(n_layer=2, n_head=4, n_embd=256, n_ctx=1024, n_vocab=512), seed=0)
+MODEL = None
+if MODEL is None:
+    shape = autograder.GPT2Config(n_layer=2, n_head=4, n_embd=256, n_ctx=1024, n_vocab=512)
+    wide = autograder.random_model(shape, seed=0)
+else:
+    wide = autograder.load_model(MODEL)
 wide_ids = [7 * i % 512 for i in range(1024)]
 positions = [10, 20, 50, 100, 200, 500, 1000]
 measured = {}

@@ -31,6 +31,7 @@
 
 # %% setup="imports"
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import given
@@ -546,10 +547,15 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # The dotted line is the ideal: with a prefix of P and a suffix of S tokens, S of P + S tokens are run, so the time
 # would shrink to S / (P + S).
+#
+# All charts from here on measure the model `timed`. With `MODEL = "gpt2-shape"` they are drawn at the size of the real
+# GPT-2: 124 million weights, which are random, and some minutes.
 
 # %% tags=["chart"]
+MODEL = None
+timed = weights if MODEL is None else autograder.load_model(MODEL)
 rng = np.random.default_rng(0)
-n_vocab, n_suffix = weights.config.n_vocab, 8
+n_vocab, n_suffix = timed.config.n_vocab, 8
 
 
 def random_ids(n):
@@ -559,14 +565,14 @@ def random_ids(n):
 def request_times(n):
     """The time of one request whose prefix has n tokens: with nothing saved, as the control, and with reuse."""
     known_ids, suffix_ids = random_ids(n), random_ids(n_suffix)
-    known = save_prefix_cache(known_ids, weights)
+    known = save_prefix_cache(known_ids, timed)
     return autograder.timing.compare(
         {
-            "nothing saved": lambda: from_scratch(known_ids + suffix_ids, weights),
+            "nothing saved": lambda: from_scratch(known_ids + suffix_ids, timed),
             "control: a prefix never seen": lambda new_ids: generate_with_prefix(
-                save_prefix_cache(new_ids, weights), n, suffix_ids, weights
+                save_prefix_cache(new_ids, timed), n, suffix_ids, timed
             ),
-            "saved prefix": lambda: generate_with_prefix(known, n, suffix_ids, weights),
+            "saved prefix": lambda: generate_with_prefix(known, n, suffix_ids, timed),
         },
         setup={"control: a prefix never seen": lambda: random_ids(n)},
         repeats=5,
@@ -583,7 +589,7 @@ autograder.charts.line_chart(
     x_unit="tokens",
     y_label="time of a request",
     title=f"One request with a suffix of {n_suffix} tokens",
-    model=weights,
+    model=timed,
 ).show()
 for n in lengths:
     faster = times[n].ratio("nothing saved", "saved prefix")
@@ -612,13 +618,13 @@ counts = [0, 1, 2, 4, 6, 8]
 
 def serve_from_scratch(n):
     for suffix_ids in own_ids[:n]:
-        from_scratch(shared_ids + suffix_ids, weights)
+        from_scratch(shared_ids + suffix_ids, timed)
 
 
 def serve_with_saved_prefix(n):
-    saved = save_prefix_cache(shared_ids, weights)
+    saved = save_prefix_cache(shared_ids, timed)
     for suffix_ids in own_ids[:n]:
-        generate_with_prefix(saved, n_prefix, suffix_ids, weights)
+        generate_with_prefix(saved, n_prefix, suffix_ids, timed)
 
 
 def crossing(xs, rising, flat):
@@ -638,7 +644,7 @@ autograder.charts.line_chart(
     y_label="time in all",
     marks={f"break-even: {break_even:.2f} requests": break_even},
     title=f"Total time: prefix of {n_prefix} tokens, suffixes of {n_suffix}",
-    model=weights,
+    model=timed,
 )
 
 # %% [markdown]
@@ -682,7 +688,7 @@ autograder.charts.line_chart(
     y_unit="tokens",
     marks={f"break-even: {break_even:.2f} requests": break_even},
     title=f"Tokens run: prefix of {n_prefix} tokens, suffixes of {n_suffix}",
-    model=weights,
+    model=timed,
 )
 
 # %% [markdown]
@@ -730,53 +736,104 @@ autograder.charts.line_chart(
 # **tail** of its own for the suffix. No row of the prefix is copied then, and a hundred requests at the same time
 # need the memory of one prefix and a hundred tails.
 #
-# Attention has to look in two places. The scores of both are put side by side, one softmax runs over them all, and
-# the shares are taken apart again:
+# Attention has to look in two places. The scores of both stand side by side in one table, one softmax runs over them
+# all, and each part is multiplied with its own values:
 
 
 # %% tags=["chart"]
 class SharedLayer:
-    """One layer of a saved prefix, which is only read, and the tail that belongs to one request."""
+    """One layer of a saved prefix, which many requests read and none can write, and the tail of one request."""
 
     def __init__(self, saved_layer):
-        self.prefix, self.tail = saved_layer, LayerCache()
+        self.prefix_keys, self.prefix_values = saved_layer.keys.view(), saved_layer.values.view()
+        self.prefix_keys.flags.writeable = self.prefix_values.flags.writeable = False
+        self.tail = LayerCache()
 
     def append(self, k, v):
         self.tail.append(k, v)
 
+    def __len__(self):
+        return self.prefix_keys.shape[1] + len(self.tail)
+
 
 class SharedCache:
+    """A cache that continues `saved` and copies none of its rows."""
+
     def __init__(self, saved):
         self.layers = [SharedLayer(layer) for layer in saved.layers]
+
+    def __len__(self):
+        return len(self.layers[0])
 
 
 def attend_shared(q, layer):
     """`attend` over prefix and tail; q and the result are [n_head, n_query, head_dim]."""
-    prefix_keys, prefix_values = layer.prefix.keys, layer.prefix.values
-    tail_keys, tail_values = layer.tail.keys, layer.tail.values
-    n_query, n_tail, n_prefix = q.shape[1], tail_keys.shape[1], prefix_keys.shape[1]
-    visible = np.tri(n_query, n_tail, n_tail - n_query, dtype=bool)  # every query sees the whole prefix
-    to_tail = np.where(visible, q @ tail_keys.transpose(0, 2, 1), -np.inf)
-    scores = np.concatenate([q @ prefix_keys.transpose(0, 2, 1), to_tail], axis=-1) / np.float32(np.sqrt(q.shape[2]))
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    shares /= shares.sum(axis=-1, keepdims=True)
-    return shares[..., :n_prefix] @ prefix_values + shares[..., n_prefix:] @ tail_values
+    n_head, n_query, head_dim = q.shape
+    n_prefix, n_seq = layer.prefix_keys.shape[1], len(layer)
+    q = q / head_dim**0.5
+    scores = np.empty((n_head, n_query, n_seq), q.dtype)
+    to_prefix, to_tail = scores[..., :n_prefix], scores[..., n_prefix:]  # two views of one table
+    np.matmul(q, layer.prefix_keys.transpose(0, 2, 1), out=to_prefix)
+    np.matmul(q, layer.tail.keys.transpose(0, 2, 1), out=to_tail)
+    np.copyto(scores[..., n_seq - n_query :], -np.inf, where=~np.tri(n_query, dtype=bool))
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    heads = to_prefix @ layer.prefix_values + to_tail @ layer.tail.values
+    return heads / scores.sum(axis=-1, keepdims=True)
 
 
-def generate_sharing(saved, prefix_len, suffix_ids, weights):
+def generate_sharing(cache, prefix_len, suffix_ids, weights):
+    """`generate_with_prefix` on a SharedCache, which keeps the suffix's rows."""
     plain_attend, given.attend = given.attend, attend_shared  # `advance` calls this one
     try:
-        return advance(suffix_ids, prefix_len, weights, SharedCache(saved))
+        return advance(suffix_ids, prefix_len, weights, cache)
     finally:
         given.attend = plain_attend
 
 
+# %% [markdown]
+# The logits are right, and the memory is that of the suffix. `tracemalloc` counts what NumPy allocates.
+
+
+# %% tags=["chart"]
+def bytes_held(request):
+    """How much more memory is in use after a request, while the cache that it made is still there."""
+    tracemalloc.start()
+    cache = request()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return held, cache
+
+
+def continue_sharing():
+    cache = SharedCache(long_prefix)
+    generate_sharing(cache, 400, suffix_ids, timed)
+    return cache
+
+
+def continue_clone():
+    cache = long_prefix.clone()
+    advance(suffix_ids, 400, timed, cache)
+    return cache
+
+
 long_ids, suffix_ids = random_ids(400), random_ids(n_suffix)
-long_prefix = save_prefix_cache(long_ids, weights)
-difference = generate_sharing(long_prefix, 400, suffix_ids, weights) - from_scratch(long_ids + suffix_ids, weights)
-print(f"logits differ by {abs(difference).max():.0e} from those from scratch")
+long_prefix = save_prefix_cache(long_ids, timed)
+shared = generate_sharing(SharedCache(long_prefix), 400, suffix_ids, timed)
+difference = abs(shared - from_scratch(long_ids + suffix_ids, timed)).max()
+print(f"logits differ by {difference:.0e} from those from scratch")
+row_bytes = 2 * timed.config.n_layer * timed.config.n_embd * 4  # keys and values of one token
+for name, request in {"a clone": continue_clone, "a shared prefix": continue_sharing}.items():
+    held, _ = bytes_held(request)
+    print(f"a request on {name:15} holds {held:9,} bytes, the room of {held / row_bytes:.0f} tokens")
 
 
+# %% [markdown]
+# **What you should see.** A clone has room for all 408 tokens, and some to spare. A shared prefix adds room for the 8
+# tokens of the suffix and a few more, however long the prefix is. The time:
+
+
+# %% tags=["chart"]
 def token_by_token(saved, prefix_len, suffix_ids, weights):
     cache = saved.clone()
     for i, token_id in enumerate(suffix_ids):
@@ -786,9 +843,9 @@ def token_by_token(saved, prefix_len, suffix_ids, weights):
 
 times = autograder.timing.compare(
     {
-        "clone, token by token": lambda: token_by_token(long_prefix, 400, suffix_ids, weights),
-        "clone, in one go": lambda: advance(suffix_ids, 400, weights, long_prefix.clone()),
-        "shared prefix, in one go": lambda: generate_sharing(long_prefix, 400, suffix_ids, weights),
+        "clone, token by token": lambda: token_by_token(long_prefix, 400, suffix_ids, timed),
+        "clone, in one go": continue_clone,
+        "shared prefix, in one go": continue_sharing,
         "the clone alone": long_prefix.clone,
     },
     repeats=9,
@@ -798,7 +855,7 @@ autograder.charts.bar_chart(
     label="time of a request",
     title="Where a reuse spends its time",
     note=f"A prefix of 400 tokens and a suffix of {n_suffix}.",
-    model=weights,
+    model=timed,
 )
 
 # %% [markdown]
