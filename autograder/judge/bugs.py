@@ -74,6 +74,12 @@ MASK_WITHOUT_OFFSET = define(
     "The causal mask looks as if it started at cached position 0: query i of n_query stands at position "
     "n_seq - n_query + i and sees every key up to there.",
 )
+MASK_TIMES_INFINITY = define(
+    "mask-times-infinity",
+    "mask multiplied by infinity",
+    "Every value is NaN, as when -np.inf is multiplied by a mask of zeros and ones: 0 * inf is NaN. "
+    "np.where(mask, scores, -np.inf) chooses without multiplying.",
+)
 KEYS_VALUES_SWAPPED = define("keys-values-swapped", "K and V swapped", "It looks as if keys and values were swapped.")
 QKV_ORDER = define(
     "qkv-order",
@@ -94,6 +100,12 @@ HEADS_SPLIT_WRONG = define(
 )
 SCORES_UNSCALED = define(
     "scores-unscaled", "scores not scaled", "It looks as if the scores were not divided by sqrt(head_dim)."
+)
+SCORES_SCALED_BY_LENGTH = define(
+    "scores-scaled-by-n-seq",
+    "scores divided by sqrt(n_seq)",
+    "It looks as if the scores were divided by the square root of the number of keys: divide by sqrt(head_dim), the "
+    "length of one key.",
 )
 SCORES_SCALED_BY_EMBD = define(
     "scores-scaled-by-n-embd",

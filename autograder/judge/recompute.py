@@ -28,18 +28,20 @@ class Mistakes:
     qkv: str = "qkv"  # the order in which c_attn's three parts are taken
     split: str = "right"  # "right", "reshape", "interleaved" (each head's q, k, v side by side), "strided"
     merge: str = "right"  # "right", "reshape"
-    scale: str = "head_dim"  # "head_dim", "none", "n_embd", "n_head", "no-root" (head_dim itself)
-    gelu: str = "tanh"  # "tanh", "exact", "sigmoid", "relu", "none"
+    scale: str = "head_dim"  # "head_dim", "none", "n_embd", "n_head", "n_seq", "no-root" (head_dim itself)
+    heads: str = "n_head"  # "n_head", "one"
+    output: bool = True  # whether c_proj follows the heads
+    gelu: str = "tanh"  # "tanh", "exact", "sigmoid", "relu", "none", "double"
     eps: float = 1e-5
     norm: str = "right"  # see layer_norm
     final_norm: bool = True
     order: str = "pre-norm"  # see Reference._block
-    residual: str = "both"  # "both", "no-attention", "no-mlp"
+    residual: str = "both"  # "both", "no-attention", "no-mlp", "none", "input-only" (the MLP is added to the input)
     biases: bool = True
     missing_bias: str = ""  # the one left out: "attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
     head: str = "tied"  # "tied", "probabilities" (softmax of the logits)
     layers_as_text: bool = False  # layer 10 before layer 2
-    blocks: str = "all"  # "all", "not-last", "first-only", "reversed"
+    blocks: str = "all"  # "all", "not-last", "first-only", "last-only", "reversed"
 
     def with_(self, **changes) -> Mistakes:
         return replace(self, **changes)
@@ -97,7 +99,12 @@ class Reference:
         if mistakes.layers_as_text:
             blocks.sort(key=str)
         if mistakes.blocks != "all":
-            blocks = {"not-last": blocks[:-1], "first-only": blocks[:1], "reversed": blocks[::-1]}[mistakes.blocks]
+            blocks = {
+                "not-last": blocks[:-1],
+                "first-only": blocks[:1],
+                "last-only": blocks[-1:],
+                "reversed": blocks[::-1],
+            }[mistakes.blocks]
         kv: KV = []
         for i, index in enumerate(blocks):
             x, layer = self._block(x, self._weights.blocks[index], past[i] if past else None, mistakes)
@@ -156,7 +163,7 @@ class Reference:
         attended, kv = self._attention(normed, block.attn, past, mistakes)
         if mistakes.order == "normed-residual":
             x = normed
-        middle = attended if mistakes.residual == "no-attention" else x + attended
+        middle = attended if mistakes.residual in ("no-attention", "none") else x + attended
         mlp_input = x if mistakes.order == "parallel" else middle
         if mistakes.order != "no-ln_2":
             ln_2 = block.ln_1 if mistakes.order == "ln_1-twice" else block.ln_2
@@ -164,7 +171,9 @@ class Reference:
         if mistakes.order == "normed-residual":
             middle = mlp_input
         out = self._mlp(mlp_input, block.mlp, mistakes)
-        return (out if mistakes.residual == "no-mlp" else middle + out), kv
+        if mistakes.residual in ("no-mlp", "none"):
+            return out, kv
+        return (x if mistakes.residual == "input-only" else middle) + out, kv
 
     def _mlp(self, x, mlp, mistakes):
         hidden = gelu(self._linear(x, mlp.c_fc, mistakes, "mlp.c_fc"), mistakes.gelu)
@@ -172,7 +181,7 @@ class Reference:
 
     def _attention(self, x, attn, past, mistakes):
         n_new, n_embd = x.shape
-        n_head = self.config.n_head
+        n_head = self.config.n_head if mistakes.heads == "n_head" else 1
         qkv = self._linear(x, attn.c_attn, mistakes, "attn.c_attn")
         parts = dict(zip(mistakes.qkv, np.split(qkv, 3, axis=-1), strict=True))
         if mistakes.split == "right":
@@ -187,7 +196,7 @@ class Reference:
             k, v = np.concatenate([past[0], k], axis=1), np.concatenate([past[1], v], axis=1)
         heads = attention(q, k, v, mistakes)
         merged = (heads.swapaxes(0, 1) if mistakes.merge == "right" else heads).reshape(n_new, n_embd)
-        return self._linear(merged, attn.c_proj, mistakes, "attn.c_proj"), (k, v)
+        return self._linear(merged, attn.c_proj, mistakes, "attn.c_proj") if mistakes.output else merged, (k, v)
 
 
 def recompute(token_ids: Sequence[int], weights) -> np.ndarray:
@@ -204,6 +213,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mistakes: Mistakes = 
         "none": 1.0,
         "n_embd": math.sqrt(n_head * head_dim),
         "n_head": math.sqrt(n_head),
+        "n_seq": math.sqrt(n_seq),
         "no-root": head_dim,
     }[mistakes.scale]
     scores = q @ k.swapaxes(1, 2) / scale  # [n_head, n_query, n_seq]
@@ -249,8 +259,8 @@ def layer_norm(x, weight, bias, eps=1e-5, kind="right"):
 def gelu(x, kind="tanh"):
     """GELU in GPT-2's tanh form (Hendrycks and Gimpel 2016), or a function often taken for it."""
     x = np.asarray(x, np.float64)
-    if kind == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+    if kind in ("tanh", "double"):
+        return (0.5 if kind == "tanh" else 1.0) * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     if kind == "exact":
         return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
     if kind == "sigmoid":

@@ -317,7 +317,12 @@ def _array(value, what):
     except Exception as error:
         raise BadResult(f"{what} is not an array ({type(value).__name__}: {error})") from None
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise BadResult(f"{what} is not an array of numbers but {type(value).__name__} of dtype {array.dtype}")
+        kind, why = type(value).__name__, ""
+        if value is None:
+            why = " (a function without a return gives None)"
+        elif callable(value):
+            why = " (is the line @property missing above it?)"
+        raise BadResult(f"{what} is not an array of numbers but {kind} of dtype {array.dtype}{why}")
     return array
 
 

@@ -37,7 +37,15 @@ GELU_SQUARE = define(
 GELU_NO_ROOT = define(
     "gelu-no-root",
     "2 / pi without its root",
-    "It looks as if the factor inside the tanh were 2 / pi: it is the square root of 2 / pi.",
+    "It looks as if the factor inside the tanh were 2 / pi, or sqrt(2) / pi: it is the root of the whole fraction.",
+)
+GELU_NO_HALF = define(
+    "gelu-no-half", "GELU without its half", "It looks as if the factor 1/2 in front of x were left out of gelu."
+)
+GELU_CUBE_OF_SUM = define(
+    "gelu-cube-of-sum",
+    "the sum cubed inside GELU",
+    "It looks as if the whole sum inside the tanh were cubed: the power belongs to the x of the second term alone.",
 )
 GELU_OVERFLOW = define(
     "gelu-overflow",
@@ -148,6 +156,16 @@ SOFTMAX_HIDDEN_MAXIMUM = define(
     "It looks as if the largest score were looked for before the mask was applied: a hidden one may be so large that "
     "all visible ones become 0.",
 )
+ONE_HEAD = define(
+    "one-head",
+    "one head instead of n_head",
+    "It looks as if all features formed one head: split q, k and v into n_head heads, each with scores of its own.",
+)
+OUTPUT_MISSING = define(
+    "no-output-projection",
+    "no c_proj after the heads",
+    "It looks as if the merged heads were returned as they are: one more linear layer, attn.c_proj, follows.",
+)
 BIASES_MISSING = define("biases-missing", "no biases", "It looks as if the biases of the linear layers were left out.")
 
 
@@ -183,6 +201,17 @@ NO_RESIDUAL_ATTENTION = define(
 NO_RESIDUAL_MLP = define(
     "no-residual-mlp", "no residual around the MLP", "It looks as if the MLP replaced x: its result is added to x."
 )
+NO_RESIDUAL = define(
+    "no-residual",
+    "no residual at all",
+    "It looks as if attention and then the MLP replaced x: the result of each is added to x.",
+)
+RESIDUAL_INPUT_ONLY = define(
+    "residual-input-only",
+    "MLP added to the block's input",
+    "It looks as if the MLP's result were added to the x from before attention: it is added to the sum of that x and "
+    "attention.",
+)
 NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
 NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
 LN_1_TWICE = define("ln-1-twice", "ln_1 used twice", "It looks as if ln_1 were used where ln_2 belongs.")
@@ -196,6 +225,12 @@ PROBABILITIES = define(
 )
 BLOCKS_LEFT_OUT = define(
     "blocks-left-out", "last blocks left out", "It looks as if the loop over the blocks ended too early."
+)
+BLOCKS_NOT_CHAINED = define(
+    "blocks-not-chained",
+    "every block fed with the embeddings",
+    "It looks as if every block were given the embeddings, so that only the last one counts: what a block returns goes "
+    "into the next.",
 )
 BLOCKS_REVERSED = define("blocks-reversed", "blocks reversed", "It looks as if the blocks were used last to first.")
 ONLY_LAST_ROW = define(
@@ -259,10 +294,17 @@ LAST_TOKEN_ALONE = define(
 SEQUENCE_NOT_GROWN = define(
     "sequence-not-grown",
     "new ids not fed back",
-    "It looks as if the same sequence were fed every time: each new id is appended before the next pass.",
+    "It looks as if every new id came from the same logits: append each new id before the next pass, and read the last "
+    "row.",
 )
 SAMPLED = define(
     "sampled", "sampled, not greedy", "Two equal calls gave different ids: greedy takes the largest logit, by argmax."
+)
+ARGMAX_OF_ALL_ROWS = define(
+    "argmax-of-all-rows",
+    "argmax of all rows at once",
+    "The id that was fed is none of the vocabulary's. It looks as if argmax were taken of all rows at once: take it of "
+    "the last row alone.",
 )
 SMALLEST_CHOSEN = define(
     "smallest-chosen", "smallest logit chosen", "It looks as if the ids with the smallest logits were chosen."
@@ -291,8 +333,11 @@ _ATTENTION: tuple[Suspect, ...] = (
     (bugs.HEADS_MERGED_WRONG, Mistakes(merge="reshape")),
     (bugs.SCORES_UNSCALED, Mistakes(scale="none")),
     (bugs.SCORES_SCALED_BY_EMBD, Mistakes(scale="n_embd")),
+    (bugs.SCORES_SCALED_BY_LENGTH, Mistakes(scale="n_seq")),
     (SCORES_NO_ROOT, Mistakes(scale="no-root")),
     (SCORES_SCALED_BY_HEADS, Mistakes(scale="n_head")),
+    (ONE_HEAD, Mistakes(heads="one")),
+    (OUTPUT_MISSING, Mistakes(output=False)),
     (BIASES_MISSING, Mistakes(biases=False)),
     *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("attn.c_attn", "attn.c_proj")),
 )
@@ -302,12 +347,15 @@ _BLOCK: tuple[Suspect, ...] = (
     (NORMED_RESIDUAL, Mistakes(order="normed-residual")),
     (NO_RESIDUAL_ATTENTION, Mistakes(residual="no-attention")),
     (NO_RESIDUAL_MLP, Mistakes(residual="no-mlp")),
+    (NO_RESIDUAL, Mistakes(residual="none")),
+    (RESIDUAL_INPUT_ONLY, Mistakes(residual="input-only")),
     (NO_LN_1, Mistakes(order="no-ln_1")),
     (NO_LN_2, Mistakes(order="no-ln_2")),
     (LN_1_TWICE, Mistakes(order="ln_1-twice")),
     (GELU_SIGMOID, Mistakes(gelu="sigmoid")),
     (GELU_RELU, Mistakes(gelu="relu")),
     (GELU_NONE, Mistakes(gelu="none")),
+    (GELU_NO_HALF, Mistakes(gelu="double")),
     (NORM_SAMPLE, Mistakes(norm="sample")),
     (NORM_NO_ROOT, Mistakes(norm="no-root")),
     (NORM_NO_MEAN, Mistakes(norm="no-mean")),
@@ -325,6 +373,7 @@ _FORWARD: tuple[Suspect, ...] = (
     (bugs.LAYERS_AS_TEXT, Mistakes(layers_as_text=True)),
     (BLOCKS_LEFT_OUT, Mistakes(blocks="not-last")),
     (BLOCKS_LEFT_OUT, Mistakes(blocks="first-only")),
+    (BLOCKS_NOT_CHAINED, Mistakes(blocks="last-only")),
     (BLOCKS_REVERSED, Mistakes(blocks="reversed")),
     *_BLOCK,
 )
@@ -349,6 +398,9 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
                 (GELU_RELU, lambda x=x: gelu(x, "relu")),
                 (GELU_SQUARE, lambda x=x: _tanh_gelu(x, power=2)),
                 (GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=2 / np.pi)),
+                (GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=np.sqrt(2) / np.pi)),
+                (GELU_NO_HALF, lambda x=x: gelu(x, "double")),
+                (GELU_CUBE_OF_SUM, lambda x=x: _tanh_gelu(x, whole=True)),
             ),
             atol=5e-5,  # the exact GELU is up to 5e-4 away, float32 less than 1e-6
             rtol=1e-5,
@@ -361,9 +413,10 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
     )
 
 
-def _tanh_gelu(x: np.ndarray, factor: float = np.sqrt(2 / np.pi), power: int = 3) -> np.ndarray:
+def _tanh_gelu(x: np.ndarray, factor: float = np.sqrt(2 / np.pi), power: int = 3, whole: bool = False) -> np.ndarray:
     x = x.astype(np.float64)
-    return 0.5 * x * (1 + np.tanh(factor * (x + 0.044715 * x**power)))
+    inner = (x + 0.044715 * x) ** power if whole else x + 0.044715 * x**power
+    return 0.5 * x * (1 + np.tanh(factor * inner))
 
 
 @check(stage=STAGE, id="layer-norm-rows", points=2, title="layer_norm normalizes every row", watches=("layer_norm",))
@@ -445,7 +498,7 @@ def attention_heads(student: Student, cases: Cases) -> None:
                     where=f"for {_count(n_seq, 'row')}, block {layer} of {_about(model)}",
                     axes=("row", "feature"),
                     suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
-                    bug=_blind_first_row(actual),
+                    bug=_not_finite(actual),
                 )
         _finish(sweep, lambda: _right_on_trained(student, cases, "attention"))
 
@@ -456,7 +509,8 @@ def attention_causal(student: Student, cases: Cases) -> None:
     model, layer = cases.odd[0], 1
     n_seq = 9
     x, other = _rows(cases, model, n_seq), _rows(cases, model, n_seq, "other")
-    before = _expect_shape(_attend(student, x, model, layer), x.shape, "causal_self_attention")
+    before = _attend(student, x, model, layer)
+    before = _expect_shape(before, x.shape, "causal_self_attention", _not_finite(before))
     for changed in range(n_seq):
         mixed = x.copy()
         mixed[changed] = other[changed]
@@ -464,42 +518,45 @@ def attention_causal(student: Student, cases: Cases) -> None:
         difference = np.abs(after - before).max(axis=-1)
         leaked = np.flatnonzero(difference[:changed] > 1e-5)
         if leaked.size:
-            what = f"changed row {leaked[0]} by {difference[leaked[0]]:.2g}"
+            what = f"changed row {leaked[0]} of the result by {difference[leaked[0]]:.2g}"
         elif difference[changed] < 1e-3:
-            what = f"did not change row {changed}"
+            what = f"did not change row {changed} of the result"
         elif changed == 0 and difference[1:].max() < 1e-3:
-            what = "changed no later row"
+            what = "changed no later row of the result"
         else:
             continue
         suspects = _suspects(_ATTENTION, model.reference.attention_layer, x, layer)
         bug = recognize(before, model.reference.attention_layer(x, layer), suspects)
         place = f"rows 0 to {n_seq - 1}, block {layer} of {_about(model)}"
-        raise Failure(None, f"Changing row {changed} of x {what} of the result ({place}).", bug)
+        raise Failure(None, f"Changing row {changed} of x {what} ({place}).", bug)
 
 
 @check(stage=STAGE, id="attention-large-scores", points=1, title="Large attention scores do not overflow")
 def attention_large_scores(student: Student, cases: Cases) -> None:
     """The softmax in causal_self_attention stays exact when scores are in the hundreds and more, of either sign."""
-    model, layer, n_seq = _with_large_scores(cases.odd[2]), 0, 11
-    x = _rows(cases, model, n_seq)
-    actual, expected = _attend(student, x, model, layer), model.reference.attention_layer(x, layer)
-    bad = ~np.isfinite(actual.astype(np.float64))
-    overflown = actual.shape == expected.shape and bad.any()
-    expect_close(
-        actual,
-        expected,
-        name="causal_self_attention",
-        where=f"for {n_seq} rows, block {layer} of {_about(model)} with weights that make large scores",
-        axes=("row", "feature"),
-        suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
-        bug=_blind_first_row(actual) or _overflow(student, cases) if overflown else None,
-    )
+    layer, n_seq = 0, 11
+    for factor in (12.0, 36.0):  # too large for exp in float32, and in float64
+        model = _with_large_scores(cases.odd[2], factor)
+        x = _rows(cases, model, n_seq)
+        actual, expected = _attend(student, x, model, layer), model.reference.attention_layer(x, layer)
+        bug = None
+        if actual.shape == expected.shape and not np.isfinite(actual.astype(np.float64)).all():
+            bug = _not_finite(_attend(student, x, cases.odd[2], layer)) or _overflow(student, cases)
+        expect_close(
+            actual,
+            expected,
+            name="causal_self_attention",
+            where=f"for {n_seq} rows, block {layer} of {_about(model)} with weights that make large scores",
+            axes=("row", "feature"),
+            suspects=_suspects(_ATTENTION, model.reference.attention_layer, x, layer),
+            bug=bug,
+        )
 
 
-def _with_large_scores(model: JudgeModel) -> JudgeModel:
-    """The model with the queries and keys of block 0 made 12 times as large, and so their scores 144 times."""
+def _with_large_scores(model: JudgeModel, factor: float) -> JudgeModel:
+    """The model with the queries and keys of block 0 made larger, and so their scores by the square of the factor."""
     c_attn = model.weights.blocks[0].attn.c_attn
-    spread = np.repeat([12.0, 12.0, 1.0], model.config.n_embd)
+    spread = np.repeat([factor, factor, 1.0], model.config.n_embd)
     return model.patched("h.0.attn.c_attn.weight", c_attn.weight * spread).patched(
         "h.0.attn.c_attn.bias", c_attn.bias * spread
     )
@@ -508,18 +565,23 @@ def _with_large_scores(model: JudgeModel) -> JudgeModel:
 def _overflow(student: Student, cases: Cases) -> Bug | None:
     """The way of computing a softmax that gives values that are not finite in the rows where the student's does.
 
-    Seen on a model with a single head, because each row of the result mixes all heads.
+    Seen on a model with a single head, because each row of the result mixes all heads. Scores that have become
+    float64, as division by np.sqrt(head_dim) makes them, overflow only where they are larger still.
     """
-    model = _with_large_scores(cases.random_model(GPT2Config(n_layer=1, n_head=1, n_embd=12, n_ctx=16, n_vocab=29)))
-    for n_seq in (1, 8):  # a single row has no other to take its maximum from
-        for attempt in range(100):
-            x = _rows(cases, model, n_seq, attempt)
-            exponents = _largest_exponents(x, model)
-            if all(_is_clear(e) for e in exponents.values()):
-                break
-        bad_rows = ~np.isfinite(_attend(student, x, model, 0).astype(np.float64)).all(axis=-1)
-        for bug, largest in exponents.items():
-            for limit in (100, 740):  # where exp overflows or vanishes, roughly: in float32, in float64
+    small = cases.random_model(GPT2Config(n_layer=1, n_head=1, n_embd=12, n_ctx=16, n_vocab=29))
+    for factor, limit in ((12.0, 100), (36.0, 740)):  # where exp overflows or vanishes, roughly: float32, float64
+        model = _with_large_scores(small, factor)
+        for n_seq in (1, 8):  # a single row has no other to take its maximum from
+            for attempt in range(400):
+                x = _rows(cases, model, n_seq, attempt)
+                exponents = _largest_exponents(x, model)
+                told_apart = len({(np.abs(e) > limit).tobytes() for e in exponents.values()}) == len(exponents)
+                if told_apart and all(_is_clear(e, limit) for e in exponents.values()):
+                    break
+            else:
+                continue
+            bad_rows = ~np.isfinite(_attend(student, x, model, 0).astype(np.float64)).all(axis=-1)
+            for bug, largest in exponents.items():
                 if bad_rows.any() and np.array_equal(np.abs(largest) > limit, bad_rows):
                     return bug
     return None
@@ -540,16 +602,22 @@ def _largest_exponents(x: np.ndarray, model: JudgeModel) -> dict[Bug, np.ndarray
     }
 
 
-def _is_clear(exponents: np.ndarray) -> bool:
-    """Whether some exponent is far beyond what exp can take in float32, and none is near the limit."""
+def _is_clear(exponents: np.ndarray, limit: float) -> bool:
+    """Whether some exponent is far beyond the limit of exp, and none is near it, or near that of a wider type."""
     size = np.abs(exponents)
-    return bool((size > 120).any() and not ((size > 80) & (size < 120)).any())
+    near = (size > 0.8 * limit) & (size < 1.2 * limit) | (size > 6 * limit)
+    return bool((size > 1.2 * limit).any() and not near.any())
 
 
-def _blind_first_row(actual: np.ndarray) -> Bug | None:
-    """A first row of NaN alone comes from a softmax over nothing: the first token did not even see itself."""
+def _not_finite(actual: np.ndarray) -> Bug | None:
+    """What makes values NaN at ordinary scores; with a single row it cannot be told.
+
+    A first row of NaN alone comes from a softmax over nothing: the first token did not even see itself.
+    """
     bad = ~np.isfinite(actual.astype(np.float64))
-    return MASK_STRICT if actual.ndim == 2 and bad[0].all() and not bad[1:].any() else None
+    if actual.ndim != 2 or len(actual) < 2 or not bad[0].all():
+        return None
+    return bugs.MASK_TIMES_INFINITY if bad.all() else MASK_STRICT if not bad[1:].any() else None
 
 
 @check(
@@ -705,12 +773,24 @@ def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False):
     try:
         _expect_ids(student, cases, model, prompt, expected, where)
     except StudentError as error:
+        if error.type == "IndexError" and f"index {_argmax_of_all(model, prompt)} " in error.message:
+            raise Failure(None, f"For {where}, {error.sentence}", ARGMAX_OF_ALL_ROWS) from None
         if not (exact_limit and error.loud):
             raise
         bug = GENERATE_LIMIT_TOO_LOW
         if _refuses(student, model, model.config.n_ctx):
             bug = LIMIT_TOO_LOW if _right_at(student, model, prompt[:3]) else None
         raise Failure(None, f"For {where}, {error.sentence}", bug) from None
+
+
+def _argmax_of_all(model: JudgeModel, prompt: list[int]) -> int:
+    """The first id outside the vocabulary when ids are chosen by argmax of all rows of the logits at once, or -1."""
+    ids = list(prompt)
+    while len(ids) <= model.config.n_ctx:
+        ids.append(int(model.reference.logits(ids).argmax()))
+        if ids[-1] >= model.config.n_vocab:
+            return ids[-1]
+    return -1
 
 
 def _clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> tuple[list[int], list[int]]:
@@ -795,13 +875,13 @@ def _rows(cases: Cases, model: JudgeModel, n_seq: int, *label: object) -> np.nda
     return rng.standard_normal((n_seq, model.config.n_embd)).astype(np.float32)
 
 
-def _expect_shape(actual: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """actual in float64, when it has the shape and is finite."""
+def _expect_shape(actual: np.ndarray, shape: tuple[int, ...], name: str, bug: Bug | None = None) -> np.ndarray:
+    """actual in float64, when it has the shape and is finite. bug: what it is when it is not finite."""
     if actual.shape != shape:
         raise Failure(None, f"{name} has shape {list(actual.shape)} where {list(shape)} is expected.")
     actual = actual.astype(np.float64)
     if not np.isfinite(actual).all():
-        raise Failure(None, f"{name} has values that are not finite.", _blind_first_row(actual))
+        raise Failure(None, f"{name} has values that are not finite.", bug)
     return actual
 
 

@@ -14,16 +14,18 @@ import numpy as np
 from autograder.judge.bugs import (
     HALF_PRECISION,
     KEYS_VALUES_SWAPPED,
+    MASK_TIMES_INFINITY,
     MASK_WITHOUT_OFFSET,
     NO_CAUSAL_MASK,
     SCORES_SCALED_BY_EMBD,
+    SCORES_SCALED_BY_LENGTH,
     SCORES_UNSCALED,
     Bug,
     define,
 )
 from autograder.judge.compare import Sweep, expect_close, in_words, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV, RIGHT, attention
+from autograder.judge.recompute import KV, RIGHT, attention, softmax
 from autograder.judge.student import Handle, StudentError
 
 STAGE = "kv-cache"
@@ -184,6 +186,14 @@ CLONE_SHARES_BUFFER = define(
     "The lengths are separate and the memory is not: both write their new rows into the same buffer, and the later one "
     "wins. Copy the arrays.",
 )
+CLONE_NOT_RETURNED = define(
+    "clone-not-returned", "clone returns None", "clone() has to return the new cache: its return looks missing."
+)
+MASK_SEES_NEXT = define(
+    "attend-mask-sees-next",
+    "a token sees the one after it",
+    "It looks as if each query also saw the key just after its own position: the mask ends one position too late.",
+)
 MASK_HIDES_SELF = define(
     "attend-mask-hides-self",
     "a token does not see itself",
@@ -238,6 +248,12 @@ SOFTMAX_GLOBAL_MAX = define(
     "one maximum for all rows",
     "It looks as if one maximum was subtracted from all rows, so a row of much smaller scores becomes 0/0: take the "
     "maximum along the last axis, with keepdims=True.",
+)
+SOFTMAX_HIDDEN_MAX = define(
+    "attend-hidden-maximum",
+    "maximum taken before the mask",
+    "The largest score looks taken before the mask was applied: a hidden one may be so large that all visible ones "
+    "become 0, and their sum too. Mask first.",
 )
 ATTEND_CHANGES_CACHE = define(
     "attend-changes-cache",
@@ -525,7 +541,12 @@ def clone_equal(student, cases):
                 )
     sweep.finish()
     original = student.handle("ModelCache", 3)
-    clone = student.method(original, "clone", returns="handle")
+    try:
+        clone = student.method(original, "clone", returns="handle")
+    except StudentError as error:
+        if error.stub or error.kind == "missing":
+            raise
+        raise Failure(None, f"For an empty cache of 3 layers, {error.sentence}") from None
     _layers(student, clone, 3, "the clone of an empty cache of 3 layers")
     if student.length(clone) != student.length(original):
         raise Failure(None, f"len() of the clone of an empty cache is {student.length(clone)}.")
@@ -543,6 +564,7 @@ def clone_independent(student, cases):
             original = student.make_cache(model, kv)
             _blame_original(student, original, kv)
             clone = student.method(original, "clone", returns="handle")
+            _layers(student, clone, n_layer, f"the clone of a cache of {n_layer} layers")
             second = student.method(clone, "clone", returns="handle")
             third = student.method(original, "clone", returns="handle")
             held = {
@@ -690,6 +712,20 @@ def attend_large_scores(student, cases):
     q, k, v = attending.draw(config, n_seq, 3, "ordinary")
     if not matches(attending.call(q, k, v), attention(q, k, v), **CLOSE):
         return  # the check of several queries tells what is wrong
+    k[:, :, 0], q[:, :, 0] = 0, size * np.float32(np.sqrt(config.head_dim))
+    k[:, n_seq - 2 :, 0] = size  # the last two keys, which the first query must not see
+    out, expected = attending.call(q, k, v), attention(q, k, v)
+    blind = out.shape == expected.shape and not np.isfinite(out[:, 0]).any()
+    expect_close(
+        out,
+        expected,
+        name="attend",
+        where=f"hidden scores around {size * size:.0f} and small visible ones, {n_seq} cached positions, n_query = 3",
+        axes=QUERY_AXES,
+        bug=SOFTMAX_HIDDEN_MAX if blind else None,
+        atol=2e-2,
+        rtol=2e-2,
+    )
     k[:, :, 0], q[:, :, 0] = size, -size * np.float32(np.sqrt(config.head_dim))
     expected = attention(q, k, v)
     hidden_alone = expected.copy()
@@ -785,8 +821,17 @@ class Attending:
         if matches(out, expected, **CLOSE):
             return
         self._blame_cache(self.fill(k, v), k, v)
+        nothing_finite = k.shape[1] > 1 and out.size and not np.isfinite(out.astype(np.float64)).any()
         close(
-            out, expected, name="attend", where=where, axes=QUERY_AXES, suspects=_suspects(q, k, v), **CLOSE, **options
+            out,
+            expected,
+            name="attend",
+            where=where,
+            axes=QUERY_AXES,
+            suspects=_suspects(q, k, v),
+            bug=MASK_TIMES_INFINITY if nothing_finite else None,
+            **CLOSE,
+            **options,
         )
 
     def _blame_cache(self, layer: Handle, k: np.ndarray, v: np.ndarray) -> None:
@@ -811,12 +856,17 @@ def _suspects(q, k, v):
     def mistake(**changes):
         return lambda: attention(q, k, v, RIGHT.with_(**changes))
 
+    def sees_next():  # with two queries it is the same as no mask
+        later = np.tri(n_query, n_seq, n_seq - n_query + 1, dtype=bool)
+        return softmax(np.where(later, scores, -np.inf)) @ v if n_query > 2 else attention(q, k, v)
+
     def over_heads():
         shares = np.exp(masked - peak.max(axis=0, keepdims=True))
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(shares / shares.sum(axis=0, keepdims=True)) @ v
 
     return [
+        (MASK_SEES_NEXT, sees_next),
         (NO_CAUSAL_MASK, mistake(mask="none")),
         (MASK_WITHOUT_OFFSET, mistake(mask="no-offset")),
         (MASK_HIDES_SELF, mistake(mask="strict")),
@@ -824,6 +874,7 @@ def _suspects(q, k, v):
         (MASK_AFTER_SOFTMAX, mistake(mask="after-softmax")),
         (SCORES_UNSCALED, mistake(scale="none")),
         (SCORES_SCALED_BY_EMBD, mistake(scale="n_embd")),
+        (SCORES_SCALED_BY_LENGTH, mistake(scale="n_seq")),
         (SCORES_NO_ROOT, mistake(scale="no-root")),
         (KEYS_VALUES_SWAPPED, lambda: attention(q, v, k)),
         (HALF_PRECISION, lambda: attention(q, *(a.astype(np.float16).astype(np.float64) for a in (k, v)))),
@@ -901,7 +952,12 @@ def _joined(a, b):
 
 def _layers(student, cache: Handle, n_layer: int, about: str) -> list[Handle]:
     """The cache's layers, each a handle; Failure when their number is wrong."""
-    layers = student.attribute(cache, "layers", returns="handle")
+    try:
+        layers = student.attribute(cache, "layers", returns="handle")
+    except StudentError as error:
+        if error.message.startswith("'NoneType' object"):
+            raise Failure(None, f"{_capital(about)} is None.", CLONE_NOT_RETURNED) from None
+        raise
     count = student.length(layers)
     if count != n_layer:
         raise Failure(None, f"{_capital(about)} has {count} entries in layers.", NUMBER_OF_LAYERS)

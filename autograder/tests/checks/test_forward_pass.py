@@ -180,11 +180,16 @@ def test_a_sweep_lists_every_failing_length():
             "heads-strided",
         ),
         ("attention-weights", "head_dim**0.5", "len(q) ** 0.5", "attention-heads", "scores-scaled-by-n-head"),
+        ("attention-weights", "head_dim**0.5", "n_seq**0.5", "attention-heads", "scores-scaled-by-n-seq"),
+        ("causal-self-attention", "split_heads(part, n_head)", "split_heads(part, 1)", "attention-heads", "one-head"),
         ("causal-self-attention", " + attn.c_attn.bias", "", "attention-heads", "bias-missing-attn-c_attn"),
         ("transformer-block", " + block.mlp.c_fc.bias", "", "block-pre-norm", "bias-missing-mlp-c_fc"),
         ("transformer-block", "gelu(hidden @", "(hidden @", "block-pre-norm", "gelu-missing"),
         ("transformer-block", "x = x + causal", "x = causal", "block-pre-norm", "no-residual-attention"),
         ("gelu", "x * x * x", "x * x", "gelu-tanh", "gelu-square"),
+        ("gelu", "y *= 0.5", "y *= 1.0", "gelu-tanh", "gelu-no-half"),
+        ("gelu", "(x + 0.044715 * x * x * x)", "(x + 0.044715 * x) ** 3", "gelu-tanh", "gelu-cube-of-sum"),
+        ("gelu", "(2.0 / np.pi) ** 0.5", "2.0**0.5 / np.pi", "gelu-tanh", "gelu-no-root"),
         ("gelu", "(2.0 / np.pi) ** 0.5", "(2.0 / np.pi)", "gelu-tanh", "gelu-no-root"),
         ("layer-norm", "np.sqrt(variance + eps)", "(variance + eps)", "layer-norm-rows", "norm-no-root"),
         ("layer-norm", " + bias", "", "layer-norm-rows", "norm-no-bias"),
@@ -215,6 +220,51 @@ def test_more_mistakes_are_named(mark, old, new, check, bug):
     result = results(changed(mark, old, new), only=check)[check]
     assert not result.passed
     assert (result.bug.key if result.bug else None) == bug
+
+
+def replaced_in(mark, *pairs):
+    source = solved_cells("forward-pass")[mark]
+    for old, new in pairs:
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    return solved(**{mark.replace("-", "_"): source})
+
+
+def test_mistakes_of_two_places_are_named():
+    attended = "    x = x + causal_self_attention("
+    block = replaced_in(
+        "transformer-block",
+        (attended, "    given, x = x, x + causal_self_attention("),
+        ("return x + hidden", "return given + hidden"),
+    )
+    assert results(block, only="block-pre-norm")["block-pre-norm"].bug.key == "residual-input-only"
+    forward = replaced_in(
+        "forward",
+        ("    for block", "    embedded = x\n    for block"),
+        ("transformer_block(x, ", "transformer_block(embedded, "),
+    )
+    assert results(forward, only="forward-recompute")["forward-recompute"].bug.key == "blocks-not-chained"
+
+
+@pytest.mark.parametrize(
+    ("largest", "bug"), [("0", "softmax-overflow"), ("scores.max()", "softmax-one-maximum"), ("peak", "hidden")]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_overflow_is_named_in_float64_too(largest, bug, seed):
+    """np.sqrt(head_dim) makes float64 scores, which overflow at 709, not at 88."""
+    namespace = replaced_in(
+        "attention-weights",
+        ("/ head_dim**0.5", "/ np.sqrt(head_dim)"),
+        ("scores.max(axis=-1, keepdims=True)", largest),
+        ("    scores = np.where", "    peak = scores.max(axis=-1, keepdims=True)\n    scores = np.where"),
+    )
+    check = "attention-large-scores"
+    assert bug in results(namespace, seed, only=check)[check].bug.key
+
+
+def test_argmax_of_all_rows_is_named():
+    result = results(changed("generate-recompute", "[-1].argmax()", ".argmax()"), only="generate-greedy")
+    assert result["generate-greedy"].bug.key == "argmax-of-all-rows"
 
 
 def test_the_notebooks_own_weights_are_noticed():

@@ -418,6 +418,27 @@ WRONG = [
         "mask-zeros",
     ),
     Wrong(
+        "mask-times-infinity",
+        "-inf multiplied by the mask, and 0 * inf is NaN.",
+        (
+            (
+                "attention-weights",
+                "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)",
+                "scores - (1 - np.tri(n_seq)) * np.inf",
+            ),
+        ),
+        (
+            "attention-heads",
+            "attention-causal",
+            "attention-large-scores",
+            "block-pre-norm",
+            "forward-recompute",
+            "forward-limits",
+            "generate-greedy",
+        ),
+        "mask-times-infinity",
+    ),
+    Wrong(
         "mask-after-the-softmax",
         "Weights set to 0 after the softmax.",
         (
@@ -447,6 +468,19 @@ WRONG = [
         ),
         _ATTENTION_AND_CAUSALITY,
         "softmax-over-queries",
+    ),
+    Wrong(
+        "heads-not-mixed",
+        "The merged heads are returned without c_proj.",
+        (
+            (
+                "causal-self-attention",
+                "merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias",
+                "merge_heads(heads)",
+            ),
+        ),
+        _ATTENTION,
+        "no-output-projection",
     ),
     Wrong(
         "not-scaled",
@@ -561,6 +595,16 @@ WRONG = [
         ),
         _BLOCK,
         "normed-residual",
+    ),
+    Wrong(
+        "no-residual",
+        "Attention and the MLP both replace x.",
+        (
+            ("transformer-block", "x = x + causal", "x = causal"),
+            ("transformer-block", "return x + hidden", "return hidden"),
+        ),
+        _BLOCK,
+        "no-residual",
     ),
     Wrong(
         "no-residual-around-the-mlp",
@@ -710,6 +754,13 @@ WRONG = [
         ),
         ("generate-greedy",),
         "prompt-grown",
+    ),
+    Wrong(
+        "argmax-of-all-rows",
+        "argmax of the whole table of logits.",
+        (("generate-recompute", "[-1].argmax()", ".argmax()"),),
+        ("generate-greedy",),
+        "argmax-of-all-rows",
     ),
     Wrong(
         "first-row-chosen",
