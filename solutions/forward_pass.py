@@ -578,7 +578,7 @@ autograder.charts.bar_chart(
 
 # %% [markdown]
 # **What you should see.** Words that could indeed go on from there, and first letters of words, none of them certain.
-# (The tokens are quoted, because most begin with a space.) The model is small and has read nothing but Shakespeare's
+# (The tokens are quoted, because many begin with a space.) The model is small and has read nothing but Shakespeare's
 # plays.
 #
 # ## Writing text

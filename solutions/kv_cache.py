@@ -47,10 +47,10 @@ tokenizer = autograder.load_tokenizer()
 autograder.lab.steps_picture(16, n_steps=3)
 
 # %% [markdown]
-# Read left: all rows are computed in this step. Right: the rows above are not computed again, only the last one is. To
-# compute the last row alone, its query needs the keys and values of all the earlier positions. So these have to be
-# kept. What is kept is called the **KV cache**. (The first notebook explains the units. Here it is enough that left
-# grows with the square of the length, and right in proportion to it.)
+# On the left, all rows are computed in this step. On the right, the rows above are not computed again, only the last
+# one is. To compute the last row alone, its query needs the keys and values of all the earlier positions. So these
+# have to be kept. What is kept is called the **KV cache**. (The first notebook explains the units. Here it is enough
+# that left grows with the square of the length, and right in proportion to it.)
 #
 # Three questions decide whether that is allowed. Do the keys and values of earlier positions stay the same when the
 # text grows? Is anything else needed from the earlier positions? And what does keeping them cost? We look at the first
@@ -147,7 +147,8 @@ print("change of each row of the result:", difference.round(3))
 # ## One layer's cache
 #
 # A `LayerCache` begins empty. `append(k, v)` adds the keys and values of one or more new positions, after those that
-# are there. `keys` and `values` give everything so far. `len()` says how many positions that is.
+# are there. `keys` and `values` give everything so far; they are read without parentheses, which is what the line
+# `@property` above each of them does. `len()` says how many positions that is.
 #
 #     cache = LayerCache()            len(cache) is 0
 #     cache.append(k, v)              k, v: [n_head, 5, head_dim]

@@ -102,8 +102,8 @@ for text in ("the king", "The king", "theking", "the  king", "the kin", "the kin
 # 2. Switch the cache off, which starts again, and press as often. Compare what was paid so far.
 # 3. Pull the prompt to 300 tokens or so, and do both again.
 #
-# (Everything can be reached with the Tab key. The arrow keys move the slider, and the number can be typed. The space bar
-# presses a button and ticks the box.)
+# (Everything can be reached with the Tab key. The arrow keys move the slider, and the number can be typed. The space
+# bar presses a button and ticks the box.)
 
 # %% tags=["chart"]
 autograder.lab.decode_lab(weights, tokenizer)
