@@ -1,0 +1,284 @@
+"""What the student's code can see and do from its process, in bubblewrap and with the system call filter alone."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autograder.worker import sandbox
+from autograder.worker.client import Cell, Worker, WorkerGone
+from autograder.worker.limits import has_system_call_filter
+from autograder.worker.sandbox import FOLDER_BYTES, PACKAGE, SandboxMissing, isolation
+
+ROOT = PACKAGE.parent
+in_bubblewrap = pytest.mark.skipif(not isolation().complete, reason="bubblewrap does not work here")
+filtered = pytest.mark.skipif(not has_system_call_filter(), reason="no system call filter on this machine")
+
+
+def ask(worker, expression, setup="import os, sys"):
+    """The value of an expression in the worker, as a plain value."""
+    assert worker.run_cell(Cell("ask", f"{setup}\ndef answer():\n    return {expression}\n")) is None
+    reply = worker.request({"op": "call", "name": "answer", "returns": "plain", "args": []})
+    return reply.get("value", reply.get("error"))
+
+
+@pytest.fixture(scope="module")
+def inside():
+    with Worker() as worker:
+        yield worker
+
+
+@pytest.fixture
+def without_bubblewrap(monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_NO_BWRAP", "1")
+    isolation.cache_clear()
+    yield
+    isolation.cache_clear()
+
+
+# What can be seen
+
+
+@in_bubblewrap
+def test_only_the_students_side_of_the_project_is_there(inside):
+    seen = ask(inside, f"sorted(os.listdir({str(ROOT)!r}))")
+    assert set(seen) <= {".venv", "autograder", "data"}
+    for part in sandbox.HIDDEN_PARTS:
+        assert ask(inside, f"os.path.exists({str(PACKAGE / part)!r}) and os.listdir({str(PACKAGE / part)!r})") in (
+            [],
+            False,
+        )
+
+
+@in_bubblewrap
+def test_nothing_of_the_account_or_the_system_is_there_but_programs_and_libraries(inside):
+    home = str(Path.home())
+    assert ask(inside, f"[p for p in ({home!r} + '/.ssh', {home!r} + '/.bashrc', '/etc/passwd', '/etc/shadow', '/var', "
+                       "'/srv', '/sys', '/mnt', '/media') if os.path.exists(p)]") == []  # fmt: skip
+    assert ask(inside, "sorted(os.listdir('/etc'))") in ([], ["ld.so.cache"], ["ld.so.cache", "localtime"])
+
+
+@in_bubblewrap
+def test_its_uid_is_nobodys_and_it_has_no_capability(inside):
+    assert ask(inside, "[os.getuid(), os.getgid(), os.getgroups()]") == [65534, 65534, []]
+    status = ask(inside, "open('/proc/self/status').read()")
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert f"{kind}:\t0000000000000000" in status
+    assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
+
+
+@in_bubblewrap
+def test_it_sees_its_own_processes_and_no_host_name(inside):
+    assert ask(inside, "len([p for p in os.listdir('/proc') if p.isdigit()])") <= 3
+    assert ask(inside, "os.uname().nodename") == "worker"
+    assert ask(inside, "sorted(l.split(':')[0].strip() for l in open('/proc/net/dev') if ':' in l)") in (["lo"], [])
+
+
+def test_the_environment_tells_nothing_of_this_machine(inside, monkeypatch):
+    monkeypatch.setenv("GRADER_TOKEN", "s3cret")
+    with Worker() as worker:
+        environment = ask(worker, "dict(os.environ)")
+    assert environment["PATH"] == "/usr/bin:/bin"
+    assert "s3cret" not in str(environment)
+    assert str(Path.home()) not in str({k: v for k, v in environment.items() if k != "AUTOGRADER_CACHE"})
+
+
+def test_no_open_file_of_the_graders_is_passed_on(tmp_path):
+    with (tmp_path / "secret").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        with Worker() as worker:
+            links = ask(worker, "[os.path.realpath(f'/dev/fd/{n}') for n in os.listdir('/dev/fd')]")
+    assert not any("secret" in link for link in links)
+    assert sum("pipe:" in link for link in links) == 2
+    assert all(link.startswith(("/dev/null", "/dev/fd", "/proc")) for link in links)
+
+
+@in_bubblewrap
+def test_a_virtual_environment_in_a_course_or_at_home_shows_only_its_libraries(tmp_path, monkeypatch):
+    for name in ("bin", "lib", "submitted", "gradebook.db"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    sandbox._python_folders.cache_clear()
+    try:
+        folders = [f for f in sandbox._python_folders() if f.startswith(str(tmp_path))]
+    finally:
+        sandbox._python_folders.cache_clear()
+    assert folders == [str(tmp_path / "bin"), str(tmp_path / "lib")]
+
+
+# What can be written
+
+
+@in_bubblewrap
+def test_only_its_own_folder_can_be_written_and_there_is_an_end_to_it(inside):
+    tried = [
+        "/",
+        "/run",
+        "/usr",
+        "/dev",
+        "/proc/sys/kernel",
+        str(PACKAGE),
+        sys.prefix,
+        str(ROOT / "data" / "tiny-gpt2"),
+    ]
+    setup = """import os
+def writes(folder):
+    try:
+        open(os.path.join(folder, 'x'), 'w').close()
+        return True
+    except OSError:
+        return False
+def fill(folder):
+    total = 0
+    try:
+        for i in range(9):
+            with open(f'{folder}/{i}', 'wb') as file:
+                for _ in range(32): total += file.write(bytes(2**20))
+    except OSError:
+        pass
+    for name in os.listdir(folder): os.unlink(f'{folder}/{name}')
+    return total
+"""
+    assert ask(inside, f"[f for f in {tried!r} if writes(f)]", setup) == []
+    for folder in (".", "/tmp", "/dev/shm"):
+        assert 2**24 < ask(inside, f"fill({folder!r})", setup) <= FOLDER_BYTES
+
+
+@in_bubblewrap
+def test_kernel_settings_are_read_only_also_for_root(inside):
+    expression = "[p for p in ('/proc/sys/kernel/core_pattern', '/proc/sys/vm/drop_caches') if os.access(p, os.W_OK)]"
+    assert ask(inside, expression) == []
+    assert "Errno" in str(ask(inside, "open('/proc/sys/kernel/core_pattern', 'w')"))
+
+
+@filtered
+def test_modes_of_files_outside_do_not_change(inside):
+    before = os.stat("/dev/null").st_mode
+    assert ask(inside, "os.chmod('/dev/null', 0)") is None
+    assert os.stat("/dev/null").st_mode == before
+
+
+# What can be done, with bubblewrap and without
+
+
+@filtered
+@pytest.mark.parametrize("wrapped", [pytest.param(True, marks=in_bubblewrap), False])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "os.fork()",
+        "os.system('true') and 1 / 0",
+        "subprocess.run(['true'])",
+        "os.execv('/bin/true', ['true'])",
+        "socket.socket()",
+        "socket.socketpair(type=socket.SOCK_DGRAM)[0].sendto(b'x', '/dev/log')",
+        "os.kill(os.getppid(), 0)",
+        "os.kill(-1, 0)",
+        "signal.pidfd_send_signal(os.pidfd_open(1), 0)",
+        "resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))",
+        "resource.setrlimit(resource.RLIMIT_AS, (2**40, 2**40))",
+        "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
+        "os.memfd_create('x')",
+    ],
+)
+def test_no_process_program_socket_or_signal_gets_out(call, wrapped, request):
+    if not wrapped:
+        request.getfixturevalue("without_bubblewrap")
+    with Worker() as worker:
+        error = ask(worker, call, "import os, resource, signal, socket, subprocess")
+    assert error["type"] in ("PermissionError", "OSError", "ZeroDivisionError", "ValueError"), error
+
+
+@filtered
+def test_what_honest_code_does_still_works(inside):
+    setup = """import asyncio, os, shutil, signal, tempfile, threading
+from concurrent.futures import ThreadPoolExecutor
+async def nothing(): await asyncio.sleep(0); return 1
+def copies():
+    with tempfile.TemporaryDirectory() as folder:
+        open(f'{folder}/a', 'w').write('x')
+        shutil.copy2(f'{folder}/a', f'{folder}/b')
+        return open(f'{folder}/b').read()
+"""
+    assert ask(inside, "asyncio.run(nothing())", setup) == 1
+    assert ask(inside, "list(ThreadPoolExecutor(4).map(abs, [-1, 2]))", setup) == [1, 2]
+    assert ask(inside, "copies()", setup) == "x"
+
+
+def test_memory_has_a_limit():
+    with Worker(memory_bytes=2**30) as worker:
+        assert ask(worker, "len(bytearray(2**28))") == 2**28
+        assert ask(worker, "bytearray(2**30)")["type"] == "MemoryError"
+
+
+def test_a_file_has_a_limit(without_bubblewrap):
+    with Worker() as worker:
+        expression = "sum(open('big', 'ab').write(bytes(2**20)) for _ in range(80))"
+        setup = "import os, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
+        assert ask(worker, expression, setup)["type"] == "OSError"
+
+
+# What is left
+
+
+@filtered
+@pytest.mark.parametrize("wrapped", [pytest.param(True, marks=in_bubblewrap), False])
+def test_a_worker_ends_with_the_grader_even_when_that_is_killed(wrapped, tmp_path):
+    marker = tmp_path / "given-of-this-test.py"
+    marker.write_text("")
+    grader = (
+        "import sys\nfrom autograder.worker.client import Cell, Worker\n"
+        f"worker = Worker({str(marker)!r}, call_seconds=300)\nprint('up', flush=True)\n"
+        "worker.run_cell(Cell('loop', 'while True: pass'))\n"
+    )
+    environment = os.environ | ({} if wrapped else {"AUTOGRADER_NO_BWRAP": "1"})
+    process = subprocess.Popen([sys.executable, "-c", grader], stdout=subprocess.PIPE, env=environment)
+    assert process.stdout.readline() == b"up\n"
+    assert _command_lines(marker)
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 10
+    while _command_lines(marker) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert _command_lines(marker) == []
+
+
+def _command_lines(marker):
+    """The command lines of running processes that hold the path."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue
+        if os.fsencode(marker) in line and b"-c\0import" not in line:
+            found.append(line)
+    return found
+
+
+def test_a_worker_that_writes_without_end_does_not_fill_the_graders_memory():
+    resource = pytest.importorskip("resource")
+    flood = "import os, struct\nbody = struct.pack('>I', 2**24) + bytes(2**24)\nwhile True: os.write(4, body)"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Worker(call_seconds=3) as worker, pytest.raises(WorkerGone):
+        worker.run_cell(Cell("flood", flood))
+        worker.run_cell(Cell("next", "pass"))
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 300 * 2**20
+
+
+# When there is no bubblewrap
+
+
+def test_a_sandbox_that_is_required_and_missing_is_refused(without_bubblewrap):
+    with pytest.raises(SandboxMissing, match="bubblewrap is switched off"):
+        Worker(require_sandbox=True)
+
+
+def test_what_is_not_isolated_is_said_in_one_sentence(without_bubblewrap):
+    found = isolation()
+    assert not found.complete
+    assert found.missing.startswith("Not sandboxed: ") and "files of this account" in found.missing
