@@ -12,6 +12,7 @@ from autograder.grading.grade import Limits, SubmissionResult, add_notes, grade_
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_run, rebuild
 from autograder.grading.seed import check_seed, code_digest
+from autograder.judge.cases import forget_passes
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import defined_names
@@ -59,11 +60,16 @@ def mark(job: Job) -> Marked:
         limits=job.limits,
         start_worker=job.start_worker,
     )
+    forget_passes()  # no other student has the same inputs
     return Marked(rebuilt.notebook, add_notes(result, (*notes, *rebuilt.notes)), path.name, file_digest(path))
 
 
 def file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256()
+    with path.open("rb") as file:  # in pieces: what was handed in again may be of any size
+        while piece := file.read(2**20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ...]]:

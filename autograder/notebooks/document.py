@@ -16,6 +16,7 @@ from typing import Any
 from autograder.notebooks.errors import NotebookError
 
 MAX_BYTES = 64 * 2**20
+MAX_CELLS = 20_000
 _CODE, _MARKDOWN, _RAW = "code", "markdown", "raw"
 _CHECK_CALL = re.compile(r"""^autograder\.check\(\s*["']([\w-]+)["']\s*\)""", re.MULTILINE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -94,6 +95,8 @@ def document_of(notebook: Any, name: str) -> Document:
     entries = _cell_list(notebook)
     if entries is None:
         raise NotebookError(f"{name} has no list of cells, so it is not a notebook; submit the .ipynb file.")
+    if len(entries) > MAX_CELLS:
+        raise NotebookError(f"{name} has {len(entries)} cells, more than {MAX_CELLS}; submit the notebook of the course.")
     cells = [_cell(index, entry) for index, entry in enumerate(entries)]
     kept = tuple(cell for cell in cells if cell is not None)
     return Document(kept, _language(notebook), len(cells) - len(kept))

@@ -84,6 +84,7 @@ def test_the_kernel_is_known_by_its_language(metadata, language):
         (b"[]", "is not a notebook"),
         (b'{"metadata": {}}', "no list of cells"),
         (b"\x89PNG\r\n\x1a\n\xff", "not a text file"),
+        (b'{"cells": [' + b"{}," * 20_000 + b"{}]}", "has 20001 cells, more than 20000"),
     ],
 )
 def test_what_is_no_notebook_is_refused_in_one_sentence(data, reason):
