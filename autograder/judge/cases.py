@@ -98,6 +98,12 @@ def _trained_reference(name: str) -> Reference:
     return _references.by_name[name]
 
 
+def forget_passes() -> None:
+    """Let go of what this thread remembers of passes; to be called when the next inputs will be others."""
+    for reference in _references.by_name.values():
+        reference.forget()
+
+
 def trained_model(name: str | None = None) -> JudgeModel:
     name = name or os.environ.get("AUTOGRADER_MODEL") or "tiny"
     return JudgeModel({"name": name}, _trained_weights(name))

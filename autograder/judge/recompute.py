@@ -75,6 +75,10 @@ class Reference:
             self._float64[key] = np.array(array, dtype=np.float64)
         return self._float64[key]
 
+    def forget(self) -> None:
+        """Let go of the passes that are remembered."""
+        self._runs.clear()
+
     def run(
         self,
         token_ids: Sequence[int],
