@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from autograder.cli.errors import EXIT_FAILED, UserError
-from autograder.cli.test import use_one_thread
 from autograder.stages import GRADED_STAGES, Stage, find_stage
+from autograder.threads import use_one_thread
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -155,6 +155,8 @@ def _tell(outcomes: Sequence[Outcome], seconds: float) -> None:
             print(f"{outcome.assignment}:")
         for row in outcome.table():
             print(row)
+    for sentence in dict.fromkeys(outcome.not_isolated for outcome in outcomes if outcome.not_isolated):
+        print(sentence)
     for outcome in outcomes:
         print(outcome.summary)
     if len(outcomes) > 1:

@@ -1,0 +1,277 @@
+"""`autograder grade` against `nbgrader autograde`, killed runs, several runs at a time: always the same marks.
+
+One class, built once; each test marks a copy of it.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.grading.records import read_records
+from autograder.tests.course import CHECKS, STAGE, Course, own_cell
+from autograder.tests.submissions import Wrong, solved_cells, submissions_of
+
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
+GRADE = [sys.executable, "-m", "autograder", "grade", STAGE.name]
+AUTOGRADE = [sys.executable, "-m", "nbgrader", "autograde", STAGE.assignment]
+LIMITS = "\nc.SubmissionExporter.call_seconds = 5.0\n"
+
+
+def loops_when_writing(source):
+    return re.sub(r"(?m)^(def write_prefix_cache\(.*\n)", r"\1    while True:\n        pass\n", source)
+
+
+@pytest.fixture(scope="module")
+def class_(tmp_path_factory):
+    """The course with the class in it, not graded."""
+    course = Course(tmp_path_factory.mktemp("class") / "course")
+    with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
+        config.write(LIMITS)
+    wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
+    for number, submission in enumerate(wrong[:4]):
+        course.hand_in(f"wrong-{number}", submission.sources(STAGE))
+    for name in ("anna", "ben", "Zoë Müller"):
+        course.hand_in(name)
+    course.hand_in("unsolved", {})
+    course.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
+    course.hand_in("looper", {mark: loops_when_writing(source) for mark, source in solved_cells(STAGE.name).items()})
+    course.hand_in("renamed", name="final (2).ipynb")
+    (course.path("ben").parent / "timestamp.txt").write_text("2026-01-31 12:00:00 UTC")
+    return course
+
+
+@pytest.fixture
+def a_copy(class_, tmp_path):
+    """Makes another course folder with the same secret and the same class, but the one who takes long."""
+
+    def make():
+        course = copy_of(class_, tmp_path / "course")
+        shutil.rmtree(course.folder / "submitted" / "looper")
+        return course
+
+    return make
+
+
+def copy_of(course, folder):
+    copied = object.__new__(Course)
+    copied.folder = Path(shutil.copytree(course.folder, folder))
+    return copied
+
+
+def run(course, command, *options):
+    return subprocess.run(
+        [*command, *options],
+        cwd=course.folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def start(course, command, *options):
+    return subprocess.Popen(
+        [*command, *options],
+        cwd=course.folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kill(process):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def marks(course, url=None):
+    """All that the gradebook says of every submission."""
+    with Gradebook(url or f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
+        return {
+            submission.student.id: {
+                "time": submission.timestamp,
+                "grades": sorted(
+                    (g.name, g.auto_score, g.manual_score, g.extra_credit, g.max_score, g.needs_manual_grade)
+                    for notebook in submission.notebooks
+                    for g in notebook.grades
+                ),
+                "comments": sorted(
+                    (c.name, c.auto_comment, c.manual_comment) for n in submission.notebooks for c in n.comments
+                ),
+                "late": [n.late_submission_penalty for n in submission.notebooks],
+                "score": submission.score,
+            }
+            for submission in gradebook.assignment_submissions(STAGE.assignment)
+        }
+
+
+def files(course):
+    """Every marked file and every record, without the times of marking."""
+    folder = course.folder / "autograded"
+    found = {}
+    for path in sorted(folder.glob("*/*/*")):
+        text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", path.read_text(encoding="utf-8"))
+        text = re.sub(r'"seconds": [\d.]+', "SECONDS", text)
+        found[str(path.relative_to(folder))] = (path.stat().st_mode, text)
+    return found
+
+
+def records(course):
+    return read_records(course.folder / "autograded", STAGE.assignment)
+
+
+@pytest.fixture(scope="module")
+def by_nbgrader(class_, tmp_path_factory):
+    """The class marked by nbgrader's command, undisturbed."""
+    course = copy_of(class_, tmp_path_factory.mktemp("by-nbgrader") / "course")
+    done = run(course, AUTOGRADE)
+    assert done.returncode == 0, done.stderr
+    return course
+
+
+@pytest.fixture(scope="module")
+def expected(by_nbgrader):
+    found = marks(by_nbgrader)
+    assert len(found) == 11 and all(len(one["grades"]) > len(CHECKS) for one in found.values())
+    assert found["anna"]["score"] == sum(c.points for c in CHECKS.values()) > found["looper"]["score"] > 0
+    return found
+
+
+def without_looper(found):
+    return {name: what for name, what in found.items() if "looper" not in name}
+
+
+# The two commands
+
+
+@pytest.fixture(scope="module")
+def by_grade(class_, tmp_path_factory):
+    course = copy_of(class_, tmp_path_factory.mktemp("by-grade") / "course")
+    course.done = run(course, GRADE, "--csv", "marks.csv", "--json", "marks.json")
+    assert course.done.returncode == 0, course.done.stdout + course.done.stderr
+    return course
+
+
+def test_both_commands_store_the_same_marks(by_grade, expected):
+    assert marks(by_grade) == expected
+
+
+def test_both_commands_leave_the_same_files(by_grade, by_nbgrader):
+    assert files(by_grade) == files(by_nbgrader)
+
+
+def test_the_last_line_counts(by_grade):
+    assert re.fullmatch(rf"{STAGE.assignment}: 11 graded, 0 not graded, \d+ s", by_grade.done.stdout.splitlines()[-1])
+
+
+def test_the_table_says_what_was_repaired(by_grade):
+    assert re.search(
+        r"^  renamed +note  The notebook was named final \(2\)\.ipynb\.$", by_grade.done.stdout, re.MULTILINE
+    )
+    assert "Traceback" not in by_grade.done.stderr
+
+
+def test_the_csv_has_a_row_a_submission_and_a_column_a_check(by_grade, expected):
+    head, *rows = [line.split(",") for line in (by_grade.folder / "marks.csv").read_text("utf-8").splitlines()]
+    assert head[:5] == ["assignment", "student", "status", "score", "max_score"] and head[-len(CHECKS) :] == list(
+        CHECKS
+    )
+    assert sorted(row[1] for row in rows) == sorted(expected)
+    for row in rows:
+        assert float(row[3]) == expected[row[1]]["score"] == sum(map(float, row[-len(CHECKS) :]))
+
+
+def test_the_json_has_everything_that_was_found_out(by_grade):
+    (stage,) = json.loads((by_grade.folder / "marks.json").read_text("utf-8"))
+    assert (stage["assignment"], stage["graded"], stage["not_graded"]) == (STAGE.assignment, 11, 0)
+    assert stage["submissions"] == json.loads(
+        (by_grade.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text()
+    )
+
+
+def test_what_was_marked_is_left_alone_until_forced(by_grade, expected):
+    before = files(by_grade)
+    done = run(by_grade, GRADE, "--student", "anna", "--student", "wrong-1")
+    last = rf"{STAGE.assignment}: 2 graded \(2 by another run\), 0 not graded, \d+ s"
+    assert done.returncode == 0 and re.fullmatch(last, done.stdout.splitlines()[-1])
+    stamp = {r.student: r.graded_at for r in records(by_grade)}
+    done = run(by_grade, GRADE, "--student", "anna", "--force")
+    assert re.fullmatch(rf"{STAGE.assignment}: 1 graded, 0 not graded, \d+ s", done.stdout.splitlines()[-1])
+    assert {r.student for r in records(by_grade) if r.graded_at != stamp[r.student]} == {"anna"}
+    assert files(by_grade) == before and marks(by_grade) == expected
+
+
+def test_a_submission_that_cannot_be_graded_is_counted_and_named(a_copy):
+    course = a_copy()
+    course.path("ben").write_text("{")
+    done = run(course, GRADE, "--student", "ben", "--student", "anna")
+    assert done.returncode == 1
+    assert re.search(rf"^  ben +NOT GRADED  {STAGE.module}\.ipynb is not valid JSON", done.stdout, re.MULTILINE)
+    assert re.fullmatch(rf"{STAGE.assignment}: 1 graded, 1 not graded, \d+ s", done.stdout.splitlines()[-1])
+    assert {g[1] for g in marks(course)["ben"]["grades"] if g[0] in CHECKS} == {None}
+
+
+# Killed runs
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process group")
+@pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_marks(a_copy, expected, by_nbgrader, command):
+    course = a_copy()
+    for enough in (1, 3, 6):
+        process = start(course, command)
+        deadline = time.monotonic() + 120
+        while len(records(course)) < enough and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        kill(process)
+    done = run(course, command)
+    assert done.returncode == 0, done.stderr
+    assert marks(course) == without_looper(expected)
+    assert files(course) == without_looper(files(by_nbgrader))
+    assert not left_over(course.folder)
+
+
+def left_over(folder):
+    """Command lines of processes that still work on the course."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(folder) in command:
+                found.append(command)
+    return found
+
+
+# Several at a time
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process group")
+def test_several_runs_on_one_course_share_the_work_though_one_is_killed(a_copy, expected, by_nbgrader):
+    course = a_copy()
+    processes = [start(course, command) for command in (GRADE, AUTOGRADE, [*GRADE, "--jobs", "1"], [*GRADE, "--force"])]
+    while not records(course) and any(p.poll() is None for p in processes):
+        time.sleep(0.02)
+    kill(processes.pop(0))
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
+    for process, output in zip(processes, outputs, strict=True):
+        assert process.returncode == 0, output
+        assert "locked" not in output and "Traceback" not in output, output
+    assert marks(course) == without_looper(expected)
+    assert files(course) == without_looper(files(by_nbgrader))
+    again = run(course, GRADE)
+    assert again.returncode == 0
+    assert again.stdout.splitlines()[-1].startswith(f"{STAGE.assignment}: 10 graded (10 by another run), 0 not graded")
