@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from autograder.cli.errors import report
+from autograder.cli.errors import report as report_error
 
 app = typer.Typer(
     help="The prefix cache course: check your own work, build the assignments, mark a sample class.",
@@ -107,6 +107,25 @@ def grade(
     raise typer.Exit(status)
 
 
+@app.command(short_help="Write a page about how a class did.")
+def report(
+    stage: Annotated[str, typer.Argument(metavar="STAGE", help="A stage, such as save-and-reuse.")],
+    course: Annotated[
+        Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="PATH", help="The page; beside the marks without it.")
+    ] = None,
+) -> None:
+    """Write one HTML page about how a class did at a stage: what to talk about, scores, checks, and every student.
+
+    It reads what grading found out, and grades nothing.
+    """
+    from autograder.cli.report import run
+
+    raise typer.Exit(run(stage, course=course, output=output))
+
+
 @app.command(short_help="Mark a sample class with nbgrader.")
 def demo(
     stage: StageOption = None,
@@ -134,4 +153,4 @@ def run() -> None:
     try:
         app()
     except (Exception, KeyboardInterrupt) as error:
-        sys.exit(report(error))
+        sys.exit(report_error(error))

@@ -1,0 +1,50 @@
+"""A class of fifteen for tests of what is shown about a class: handed in, and marked by `autograder grade`."""
+
+import os
+import subprocess
+import sys
+
+from autograder.tests.course import STAGE, Course
+from autograder.tests.submissions import solved_cells, submissions_of
+
+COMMAND = [sys.executable, "-m", "autograder"]
+HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;\u202e"  # a student's name, as a folder may be called
+SCRIPT = "</script><script>document.title = 'taken'</script>\x1b[31m"  # what a student's code says in an error
+BUGS = {"positions-reset": 4, "empty-suffix": 3, "saved-cache-mutated": 2, "no-fingerprint": 1}
+N_GRADED = 14
+
+
+def small_class(folder):
+    """The course folder with the class in it."""
+    course = Course(folder)
+    wrong = {s.name: s.sources(STAGE) for s in submissions_of(STAGE.name)}
+    number = 0
+    for bug, students in BUGS.items():
+        for _ in range(students):
+            number += 1
+            course.hand_in(f"student-{number}", wrong[bug])
+    course.hand_in("right")
+    course.hand_in("renamed", name=f"{STAGE.module} (1).ipynb")
+    course.hand_in("unsolved", {})
+    course.hand_in(HOSTILE, {cell: raising(source) for cell, source in solved_cells(STAGE.name).items()})
+    course.hand_in("broken")
+    course.path("broken").write_text('{"cells": [', encoding="utf-8")
+    graded = autograder("grade", STAGE.name, cwd=folder)
+    assert graded.returncode == 1, graded.stdout + graded.stderr  # one could not be graded
+    return course
+
+
+def raising(source):
+    """The same functions, each of which raises an error with a text of the student's."""
+    defined = [line for line in source.splitlines() if line.startswith("def ")]
+    return "\n".join(f"{line.partition('(')[0]}(*args):\n    raise ValueError({SCRIPT!r})" for line in defined)
+
+
+def autograder(*arguments, cwd):
+    """Run the command in a folder; the completed process, with its text."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [*COMMAND, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert "Traceback" not in result.stdout + result.stderr
+    return result
