@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import Work, find_work
+from autograder.judge.bugs import NOT_WRITTEN
 from autograder.stages import earlier_stages
 from autograder.threads import use_one_thread
 
@@ -91,10 +92,11 @@ def _given(work: Work) -> Iterator[Path | None]:
 
 
 def _print_result(result: CheckResult) -> None:
-    word = _colored("passed", "32") if result.passed else _colored("FAILED", "1;31")
+    unwritten = result.bug == NOT_WRITTEN
+    word = "to do " if unwritten else _colored("passed", "32") if result.passed else _colored("FAILED", "1;31")
     points = f"{result.score:g} / {result.check.points:g}"
     print(f"{word} {points:>7}  {result.check.title}", flush=True)
-    if not result.passed:
+    if not result.passed and not unwritten:  # a stub's message would only hide those that matter
         _print_message(result.message, _INDENT)
 
 
