@@ -26,9 +26,10 @@ class Course:
         self.folder = folder
         build(ROOT, folder, stages=(STAGE,))
 
-    def run(self, *command):
+    def run(self, *command, **variables):
         """Run nbgrader as a person would, but without the environment's programs on PATH."""
         environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
+        environment |= variables
         command = [sys.executable, "-m", "nbgrader", *command]
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False

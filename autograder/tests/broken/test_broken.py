@@ -1,0 +1,142 @@
+"""The broken class, marked as one batch by the real command line: the right points for each, and one table that says
+what was repaired, what could not be graded, and why."""
+
+import json
+import re
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from autograder.grading.records import read_record
+from autograder.tests.broken.cases import CASES
+from autograder.tests.course import CHECKS, NAME, STAGE, Course, own_cell
+
+SHORT = [f"--SubmissionExporter.{name}_seconds={n}" for name, n in (("cell", 4), ("call", 2), ("total", 30))]
+GRADED = [case for case in CASES if case.reason is None]
+NOT_GRADED = [case for case in CASES if case.reason is not None]
+FULL = {i: float(c.points) for i, c in CHECKS.items()}
+
+
+def by_name(case):
+    return case.name
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """The class after one run of nbgrader autograde."""
+    course = Course(tmp_path_factory.mktemp("broken"))
+    for case in CASES:
+        course.hand_in(case.name, case.sources, case.change)
+        if case.file:
+            case.file(course.path(case.name))
+    course.first = course.run("autograde", STAGE.assignment, *SHORT)
+    return course
+
+
+def table(run, student):
+    """The rows of the table about a student: what it is, and the sentence."""
+    found = [
+        re.fullmatch(rf" *{re.escape(student)} +(note|NOT GRADED|stale)  (.*)", r) for r in run.stderr.splitlines()
+    ]
+    return [match.groups() for match in found if match]
+
+
+@pytest.mark.parametrize("case", GRADED, ids=by_name)
+def test_a_repaired_submission_gets_its_points(course, case):
+    assert course.scores(case.name) == FULL | dict.fromkeys(case.loses, 0.0)
+
+
+@pytest.mark.parametrize("case", GRADED, ids=by_name)
+def test_the_table_says_what_was_repaired(course, case):
+    rows = table(course.first, case.name)
+    assert all(what == "note" for what, _ in rows)
+    if case.note is None:
+        assert rows == []
+    else:
+        assert [sentence for _, sentence in rows if case.note in sentence], rows
+
+
+@pytest.mark.parametrize("case", GRADED, ids=by_name)
+def test_nothing_of_a_graded_submission_waits_for_a_person_but_the_written_answers(course, case):
+    with course.gradebook() as gradebook:
+        notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, case.name)
+        assert [g.name for g in notebook.grades if g.name in CHECKS and g.needs_manual_grade] == []
+
+
+@pytest.mark.parametrize("case", NOT_GRADED, ids=by_name)
+def test_what_cannot_be_graded_is_listed_with_its_reason_and_has_no_score(course, case):
+    ((what, sentence),) = table(course.first, case.name)
+    assert what == "NOT GRADED" and case.reason in sentence
+    assert not course.path(case.name, "autograded").parent.exists()
+    try:
+        assert set(course.scores(case.name).values()) == {None}
+    except Exception as missing:  # nbgrader never heard of it
+        assert "No such" in str(missing)
+
+
+def test_the_run_is_told_to_have_failed_and_shows_no_traceback(course):
+    assert course.first.returncode == 1
+    assert "Traceback" not in course.first.stderr
+
+
+def test_the_report_says_the_same_to_programs(course):
+    report = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text(encoding="utf-8"))
+    assert {r["student"]: r["status"] for r in report} == {
+        case.name: "graded" if case.reason is None else "not graded" for case in CASES
+    }
+    assert all(r["isolation"] for r in report)
+
+
+def test_the_marked_notebooks_are_the_courses_cells_in_their_order(course):
+    """Whatever came in, nbgrader's feedback, formgrader and export find what the course released."""
+    source = json.loads((course.folder / "source" / STAGE.assignment / NAME).read_text(encoding="utf-8"))
+    ids = [cell["id"] for cell in source["cells"]]
+    for case in GRADED:
+        marked = json.loads(course.path(case.name, "autograded").read_text(encoding="utf-8"))
+        assert [cell["id"] for cell in marked["cells"] if not cell["id"].startswith("extra-")] == ids, case.name
+        assert (marked["nbformat"], marked["metadata"]["kernelspec"]) == (4, source["metadata"]["kernelspec"])
+
+
+# Grading again (R21)
+
+AGAIN = ("magics", "warns", "colab", "input")
+
+
+@pytest.fixture(scope="module")
+def again(course):
+    """A part of the class once more, after a person gave marks: one cannot be read any more, one crashes now."""
+    for folder in (course.folder / "submitted").iterdir():
+        if folder.name not in AGAIN:
+            shutil.rmtree(folder)
+    check = next(iter(CHECKS))
+    with course.gradebook() as gradebook:
+        for student in AGAIN:
+            grade = gradebook.find_grade(check, STAGE.module, STAGE.assignment, student)
+            grade.manual_score, grade.extra_credit = 0.5, 0.25
+        gradebook.db.commit()
+    course.path("colab").write_text("{")
+    shutil.rmtree(course.path("input").parent)
+    course.hand_in("input", {}, own_cell("import os\nos._exit(3)"))
+    run = course.run("autograde", STAGE.assignment, "--force", *SHORT)
+    return SimpleNamespace(course=course, run=run, check=check)
+
+
+def test_no_old_score_survives_a_failed_grading(again):
+    assert set(again.course.scores("colab").values()) == {None}
+    assert again.course.scores("input") == dict.fromkeys(CHECKS, 0.0)
+    assert again.run.returncode == 1
+
+
+def test_marks_given_by_a_person_do_and_so_do_scores_that_did_not_change(again):
+    for student in AGAIN:
+        with again.course.gradebook() as gradebook:
+            grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, student)
+            assert (grade.manual_score, grade.extra_credit) == (0.5, 0.25), student
+    assert again.course.scores("magics") == again.course.scores("warns") == FULL
+
+
+def test_the_second_table_tells_of_the_second_run(again):
+    assert table(again.run, "colab")[0][0] == "NOT GRADED"
+    assert "exit status 3" in table(again.run, "input")[0][1]
+    assert read_record(again.course.folder / "autograded", STAGE.assignment, "colab").score is None
