@@ -35,7 +35,7 @@ from autograder.grading.records import (
 )
 from autograder.grading.seed import SeedError, course_secret
 from autograder.grading.stale import why_stale
-from autograder.grading.submission import Job, Marked, mark
+from autograder.grading.submission import Job, Marked, mark, printable
 from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
@@ -168,8 +168,10 @@ class Batch:
             reason = folder_problem(folder)
             if reason:
                 del converter.assignments[str(folder)]
-                self._refused[self._student_of(str(folder))] = reason
-                self._give_up(self._student_of(str(folder)), reason)
+                name = printable(folder.parent.name)[:60]  # nbgrader cannot tell whose folder a name of two lines is
+                student = self._student_of(str(folder)) if folder.parent.name.isprintable() else name
+                self._refused[student] = reason
+                self._give_up(student, reason)
 
     def _student_of(self, folder: str) -> str:
         resources = self.converter.init_single_notebook_resources(str(Path(folder) / "any.ipynb"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from pathlib import Path
 
 from nbgrader.utils import parse_utc
@@ -19,6 +20,9 @@ def may_be_copied(path: Path, known: set[str]) -> bool:
 
 def folder_problem(folder: Path) -> str | None:
     """Why a submission's folder cannot even be handed to nbgrader."""
+    name = folder.parent.name
+    if not name.isprintable() or len(os.fsencode(name)) > 200:
+        return "the name of the student's folder has characters that cannot be shown, or too many; rename it"
     if glob.has_magic(str(folder)):
         return "the folder's name holds one of * ? [ ]; rename it"
     if folder.is_symlink() or folder.parent.is_symlink():
