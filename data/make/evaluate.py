@@ -34,7 +34,6 @@ def losses(model: transformers.GPT2LMHeadModel, ids: Tensor, stride: int, positi
 
 
 def main() -> None:
-    torch.manual_seed(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(MODEL)
     model = transformers.GPT2LMHeadModel.from_pretrained(MODEL).eval()
     train, held_out = split_text((DATA / "tinyshakespeare.txt").read_text(encoding="utf-8"))
@@ -62,8 +61,9 @@ def main() -> None:
     norms = model.transformer.wpe.weight.detach().norm(dim=1)
     print(f"norm of a row of wpe: {norms.min():.2f} to {norms.max():.2f}")
 
+    torch.manual_seed(4)
     prompt = tokenizer("KING RICHARD II:\n", return_tensors="pt")
-    sample = model.generate(**prompt, max_new_tokens=260, do_sample=True, temperature=0.8, top_k=50, pad_token_id=1023)
+    sample = model.generate(**prompt, max_new_tokens=200, do_sample=True, temperature=0.8, top_k=50, pad_token_id=1023)
     print("\n" + tokenizer.decode(sample[0]))
 
 
