@@ -242,7 +242,7 @@ CASES = [
     Case("Łukasz Żółć-名前", change=own_cell("naïve_größe = 'Ünïcödé 🙂'\n" + unicodedata.normalize("NFD", "é = 1"))),
     Case("name with spaces, and a dot.", file=None),
     # Left-overs in the code (R15)
-    Case("input", "EOFError", change=own_cell("name = input('Your name? ')\nnever = 1")),
+    Case("input", "EOFError: EOF when reading a line (line 1 of cell 1: name = input('Your name? '))", change=own_cell("name = input('Your name? ')\nnever = 1")),
     Case("breakpoint", change=own_cell("breakpoint()\nimport pdb")),
     Case("magics", change=own_cell("%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%debug\n%timeit 1 + 1")),
     Case("cell-magic", change=own_cell("%%time\nx = sum(range(10))")),

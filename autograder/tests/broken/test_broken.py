@@ -2,6 +2,7 @@
 what was repaired, what could not be graded, and why."""
 
 import json
+import os
 import re
 import shutil
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from autograder.tests.course import CHECKS, NAME, STAGE, Course, own_cell
 SHORT = [f"--SubmissionExporter.{name}_seconds={n}" for name, n in (("cell", 4), ("call", 2), ("total", 30))]
 GRADED = [case for case in CASES if case.reason is None]
 NOT_GRADED = [case for case in CASES if case.reason is not None]
+ODD_FOLDERS = {b"caf\xe9": "caf?", b"two\nlines": "two?lines"}  # names, and how they are shown
 FULL = {i: float(c.points) for i, c in CHECKS.items()}
 
 
@@ -30,6 +32,10 @@ def course(tmp_path_factory):
         course.hand_in(case.name, case.sources, case.change)
         if case.file:
             case.file(course.path(case.name))
+    for name in ODD_FOLDERS:
+        course.hand_in("odd")
+        submitted = os.fsencode(course.folder / "submitted")
+        os.rename(os.path.join(submitted, b"odd"), os.path.join(submitted, name))
     course.first = course.run("autograde", STAGE.assignment, *SHORT)
     return course
 
@@ -75,6 +81,12 @@ def test_what_cannot_be_graded_is_listed_with_its_reason_and_has_no_score(course
         assert "No such" in str(missing)
 
 
+def test_a_folder_whose_name_cannot_be_shown_is_listed_too(course):
+    for shown in ODD_FOLDERS.values():
+        ((what, sentence),) = table(course.first, shown)
+        assert what == "NOT GRADED" and "characters that cannot be shown" in sentence
+
+
 def test_the_run_is_told_to_have_failed_and_shows_no_traceback(course):
     assert course.first.returncode == 1
     assert "Traceback" not in course.first.stderr
@@ -84,7 +96,7 @@ def test_the_report_says_the_same_to_programs(course):
     report = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text(encoding="utf-8"))
     assert {r["student"]: r["status"] for r in report} == {
         case.name: "graded" if case.reason is None else "not graded" for case in CASES
-    }
+    } | dict.fromkeys(ODD_FOLDERS.values(), "not graded")
     assert all(r["isolation"] for r in report)
 
 
