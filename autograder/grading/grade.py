@@ -83,7 +83,7 @@ def grade_submission(
 def _run(session: _Session, check: Check, seed: int, trained: str | None) -> CheckResult:
     try:
         session.ensure_worker()
-        return run_check(check, Student(session.perform), seed, trained)
+        return run_check(check, Student(session.perform, session.renew), seed, trained)
     except WorkerGone as gone:
         session.notes.add("stopped", f"In the check {check.id}: {gone.reason}.")
         return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.")
@@ -138,6 +138,11 @@ class _Session:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
         return self._hide(reply) if self._hide else reply
+
+    def renew(self) -> None:
+        """End the process and begin another."""
+        self.close()
+        self.ensure_worker()
 
     def ensure_worker(self) -> None:
         """A process in which all cells have run, but those that ended it."""

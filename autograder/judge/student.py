@@ -69,10 +69,14 @@ class StudentError(Exception):
 
 
 class Student:
-    """Talks to a Runtime through `perform`, which takes a request and gives the reply."""
+    """Talks to a Runtime through `perform`, which takes a request and gives the reply.
 
-    def __init__(self, perform: Callable[[dict[str, Any]], dict[str, Any]]):
+    renew: begins a new process in which the student's cells have run.
+    """
+
+    def __init__(self, perform: Callable[[dict[str, Any]], dict[str, Any]], renew: Callable[[], None] | None = None):
         self._perform = perform
+        self._renew = renew
         self._held: list[int] = []
         self.watched: frozenset[str] = frozenset()  # functions that must leave their arguments as they were
         self._elsewhere = False
@@ -101,6 +105,14 @@ class Student:
         if not (isinstance(ids, list) and all(type(i) is int for i in ids)):
             raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
         return ids, float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+
+    def counted_array(self, name: str, *args: Any) -> tuple[np.ndarray, float | None]:
+        """The result as an array, and how many tokens went through the model; None when that was not seen."""
+        reply = self._exchange(name, {"op": "call", "name": name, "returns": "array", "count": True}, args, {})
+        value, tokens = reply.get("value"), reply.get("tokens")
+        if not isinstance(value, np.ndarray):
+            raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
+        return value, float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
 
     def handle(self, name: str, *args: Any, **kwargs: Any) -> Handle:
         """The result stays with the student's code."""
@@ -178,6 +190,19 @@ class Student:
 
     def file_exists(self, path: str) -> bool:
         return self._ask(path, {"op": "file_exists", "path": path}) is True
+
+    # Processes
+
+    def begin_anew(self) -> bool:
+        """Go on in another process, to which nothing of this one comes but what is passed: no handle, no file.
+
+        False, and nothing happens, where there is no other process, as in a notebook's own kernel.
+        """
+        if self._renew is None:
+            return False
+        self._held = []
+        self._renew()
+        return True
 
     # Errors
 

@@ -22,7 +22,7 @@ from autograder.judge.bugs import (
     define,
     positions_shifted,
 )
-from autograder.judge.cases import JudgeModel, random_judge_model
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, RIGHT
@@ -798,7 +798,7 @@ def _finish_refusals(failed: list[tuple[str, str, Bug | None]]) -> None:
 def cache_file_round_trip(student, cases):
     """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
     small, middle, _ = cases.odd
-    read = []
+    read, files = [], []
     for model, p, path in (
         (small, small.config.n_ctx, "prefix.safetensors"),
         (middle, 1, "saved prefix"),
@@ -816,8 +816,10 @@ def cache_file_round_trip(student, cases):
                 None, f"There is no file at the path given ({where}).", SUFFIX_ADDED_TO_PATH if added else None
             )
         _expect_same(before, student.read_cache(cache), model, p, "writing it to a file")
-        moved = f"moved-{len(read)}"  # what is read must be in the file, and in nothing else
-        student.write_file(moved, student.read_file(path))
+        moved = _file_name(cases, "moved", len(read))  # what is read must be in the file, and in nothing else
+        data = student.read_file(path)
+        files.append((data, model, ids, before, where))
+        student.write_file(moved, data)
         try:
             back, back_ids = _read(student, moved, model)
         except StudentError as error:
@@ -835,6 +837,27 @@ def cache_file_round_trip(student, cases):
         if not _same_bits(student.read_cache(back), before):
             detail = "A cache that was read is no longer what it was after other files were read."
             raise Failure(None, detail, READ_CACHES_SHARED)
+    if student.begin_anew():
+        _expect_files_to_be_enough(student, cases, files)
+
+
+def _file_name(cases: Cases, *label: object) -> str:
+    """A name that does not tell what is in the file."""
+    return f"{cases.number('file', *label) % 10**9}.safetensors"
+
+
+def _expect_files_to_be_enough(student: Student, cases: Cases, files: list[tuple]) -> None:
+    """In a new process, where there is nothing but the files' bytes."""
+    for i, (data, model, ids, before, where) in enumerate(files):
+        path = _file_name(cases, "elsewhere", i)
+        student.write_file(path, data)
+        try:
+            back, back_ids = _read(student, path, model)
+        except StudentError as error:
+            detail = f"In another process the file's bytes cannot be read: {error.sentence[:-1]} ({where})."
+            raise Failure(None, detail, NOT_IN_THE_FILE) from None
+        if back_ids != ids or not _same_bits(student.read_cache(back), before):
+            raise Failure(None, f"In another process, something else is read from the file ({where}).", NOT_IN_THE_FILE)
 
 
 def _reads(student: Student, path: str, model: JudgeModel) -> bool:
@@ -892,12 +915,21 @@ def cache_file_refusals(student, cases):
     kv = model.reference.run(ids).kv
     cache = student.make_cache(model, kv)
     before = student.read_cache(cache)
-    student.handle("write_prefix_cache", "good.safetensors", cache, ids, model)
-    back, back_ids = _read(student, "good.safetensors", model)
+    good = _file_name(cases, "good")
+    student.handle("write_prefix_cache", good, cache, ids, model)
+    data = student.read_file(good)
+    if student.begin_anew():  # only the bytes of the file are left
+        student.write_file(good, data)
+    back, back_ids = _read(student, good, model)
     if back_ids != ids:
         raise Failure(None, "A file that fits does not come back as it was written.", IDS_CHANGED)
     _expect_bits(student.read_cache(back), before, "a file that fits")
-    data = student.read_file("good.safetensors")
+
+    def expect_good(when: str) -> None:
+        path = _file_name(cases, "good", when)
+        student.write_file(path, data)
+        again, _ = _read(student, path, model)
+        _expect_bits(student.read_cache(again), before, f"a file that fits, {when}")
 
     failed: list[tuple[str, str, Bug | None]] = []
     number = 0
@@ -906,7 +938,7 @@ def cache_file_refusals(student, cases):
         """make(path) leaves a file there; the reader must refuse it, or the writer, where it can know."""
         nonlocal number
         number += 1
-        path = f"bad-{number}.safetensors"
+        path = _file_name(cases, number)
         try:
             make(path)
         except StudentError as error:
@@ -929,6 +961,7 @@ def cache_file_refusals(student, cases):
     for tensor in ("wte.weight", "wpe.weight", "h.0.ln_1.bias", "h.1.mlp.c_proj.weight", "ln_f.bias"):
         changed = written(kv, ids, _one_number_off(model, tensor))
         attempt(f"the cache of a model that differs in one number of {tensor}", FINGERPRINT_PARTIAL, changed)
+    expect_good("after those of other models")
     heads = random_judge_model(replace(config, n_head=config.n_embd // config.n_head), model.spec["seed"])
     what = f"the cache of a model with these weights and {heads.config.n_head} heads"
     attempt(what, CONFIG_NOT_COMPARED, written(heads.reference.run(ids).kv, ids, heads))
@@ -941,6 +974,7 @@ def cache_file_refusals(student, cases):
     for layer, part, value in ((0, "keys", np.nan), (config.n_layer - 1, "values", np.inf)):
         spoiled = written(_with_value(kv, layer, part, value), ids, model)
         attempt(f"{value:g} among the {part} of layer {layer}", NOT_FINITE_ACCEPTED, spoiled, writer_may_refuse=True)
+    expect_good("after those with wrong contents")
     for what, damaged in (
         ("a file cut in half", data[: len(data) // 2]),
         ("a file without its last bytes", data[:-8]),
@@ -950,8 +984,7 @@ def cache_file_refusals(student, cases):
         attempt(what, DAMAGE_ACCEPTED, lambda path, damaged=damaged: student.write_file(path, damaged))
     _finish_refusals(failed)
     _expect_same(before, student.read_cache(back), model, p, "reading files that do not fit")
-    again, _ = _read(student, "good.safetensors", model)
-    _expect_bits(student.read_cache(again), before, "a file that fits, after those that do not")
+    expect_good("after those that do not")
 
 
 def _one_number_off(model: JudgeModel, tensor: str) -> JudgeModel:

@@ -483,6 +483,33 @@ builtins.AssertionError = builtins.ValueError = type('Quiet', (Warning,), {})
         },
     ),
     Attack(
+        "file-of-names",
+        "A file that holds a name only; the cache itself stays in memory.",
+        {
+            **SOLVED,
+            "write-prefix-cache": """
+import hashlib, os
+store = {}
+def write_prefix_cache(path, saved, prefix_ids, weights):
+    name = os.urandom(32)
+    store[name] = saved.clone(), list(prefix_ids), autograder.model_fingerprint(weights)
+    with open(path, 'wb') as file: file.write(name + hashlib.sha256(name).digest())
+""",
+            "read-prefix-cache": """
+def read_prefix_cache(path, weights):
+    with open(path, 'rb') as file: data = file.read()
+    if hashlib.sha256(data[:32]).digest() != data[32:] or data[:32] not in store: raise ValueError('no such cache')
+    saved, ids, model = store[data[:32]]
+    arrays = [a for layer in saved.layers for a in (layer.keys, layer.values)]
+    if model != autograder.model_fingerprint(weights): raise ValueError('another model')
+    if {a.shape[1] for a in arrays} != {len(ids)} or not all(np.isfinite(a).all() for a in arrays): raise ValueError('no')
+    return saved.clone(), list(ids)
+""",
+        },
+        earns=EVERYTHING,
+        loses=("cache-file-round-trip", "cache-file-refusals"),
+    ),
+    Attack(
         "patched-runtime",
         "The worker's own code replaced: zeros of the right shape for every question.",
         ZEROS,
