@@ -1,0 +1,90 @@
+"""Where bubblewrap does not work: it is said once, or refused; and what no sandbox can tell."""
+
+import json
+
+import jupytext
+import pytest
+
+from autograder.grading.grade import grade_submission
+from autograder.notebooks.given import given_source
+from autograder.stages import find_stage
+from autograder.tests.course import CHECKS, STAGE, Course
+from autograder.tests.hostile.attacks import ZEROS
+from autograder.tests.submissions import SOLUTIONS, solved_cells
+from autograder.worker.client import Cell
+
+WITHOUT = {"AUTOGRADER_NO_BWRAP": "1"}
+REQUIRED = "--SubmissionExporter.require_sandbox=True"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """Two submissions marked without bubblewrap, then a run that requires it."""
+    course = Course(tmp_path_factory.mktemp("without"))
+    course.hand_in("honest")
+    course.hand_in("zeros", ZEROS)
+    course.first = course.run("autograde", STAGE.assignment, **WITHOUT)
+    course.refused = course.run("autograde", STAGE.assignment, "--force", REQUIRED, **WITHOUT)
+    return course
+
+
+def test_marks_are_the_same(course):
+    assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}
+    assert course.scores("zeros") == dict.fromkeys(CHECKS, 0)
+
+
+def test_a_run_says_once_what_is_not_isolated(course):
+    assert course.first.returncode == 0
+    assert course.first.stderr.count("Not sandboxed: bubblewrap is switched off by AUTOGRADER_NO_BWRAP; ") == 1
+
+
+def test_the_report_says_it_of_each_submission(course):
+    report = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text(encoding="utf-8"))
+    assert all(r["isolation"].startswith("Not sandboxed: ") for r in report) and len(report) == 2
+
+
+def test_a_course_that_requires_the_sandbox_grades_nothing_and_keeps_what_was_graded(course):
+    assert course.refused.returncode == 1
+    assert "Nothing was graded. Not sandboxed: " in course.refused.stderr
+    assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}
+    assert course.path("honest", "autograded").exists()
+
+
+# What only the student's process can know
+
+FORGED_COUNT = """
+from autograder.worker import runtime
+def _counted(self, request):
+    reply = self._invoke(self.namespace[request['name']], request)
+    prompt, n_new = request['args'][:2]
+    return {**reply, 'tokens': len(prompt) + n_new - 1}
+runtime.Runtime._counted = _counted
+"""
+RECOMPUTES = """
+def generate(prompt_ids, n_new, weights):
+    if len(prompt_ids) + n_new - 1 > weights.config.n_ctx: raise ValueError('too long')
+    ids = list(prompt_ids)
+    for _ in range(n_new):
+        ids.append(int(prefill(ids, weights, ModelCache(weights.config.n_layer)).argmax()))
+    return ids[len(prompt_ids):]
+"""
+
+
+def outcome(tmp_path, generate, own):
+    """Which checks of prefill-decode pass with this generate."""
+    stage = find_stage("prefill-decode")
+    given = tmp_path / "given.py"
+    given.write_text(given_source(stage), encoding="utf-8")
+    script = jupytext.read(SOLUTIONS / f"{stage.module}.py")
+    cells = [Cell(c.metadata["setup"], c.source) for c in script.cells if "setup" in c.metadata]
+    cells += [Cell(mark, source) for mark, source in (solved_cells(stage.name) | {"generate": generate}).items()]
+    result = grade_submission([Cell("own", own), *cells], stage, lambda check_id: 7, given)
+    return {r.check.id: r.passed for r in result.results}
+
+
+def test_a_count_of_tokens_can_be_forged_and_the_numbers_cannot(tmp_path):
+    honest = outcome(tmp_path, RECOMPUTES, "")
+    assert [check for check, passed in honest.items() if not passed] == ["generate-work"]
+    assert all(outcome(tmp_path, RECOMPUTES, FORGED_COUNT).values())  # which nothing here can tell
+    zeros = "def generate(prompt_ids, n_new, weights):\n    return [0] * n_new"
+    assert not any(outcome(tmp_path, zeros, FORGED_COUNT)[check] for check in ("generate-ids", "generate-work"))
