@@ -125,6 +125,8 @@ def _generate(stage: Stage, folder: Path, config: Config | None) -> None:
         settings.SaveCells.enabled = False
     else:
         settings.CourseDirectory.db_url = config.CourseDirectory.db_url
+        if "course_id" in config.CourseDirectory:
+            settings.CourseDirectory.course_id = config.CourseDirectory.course_id
     coursedir = CourseDirectory(config=settings)
     converter = GenerateAssignment(coursedir=coursedir, config=settings)
     converter.log = log = _Log()

@@ -3,27 +3,30 @@
 One class, built once; each test marks a copy of it.
 """
 
-import contextlib
 import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
-from autograder.grading.records import read_records
 from autograder.tests.course import CHECKS, STAGE, Course, own_cell
+from autograder.tests.marking import (
+    AUTOGRADE,
+    GRADE,
+    assert_same_files,
+    copy_of,
+    files,
+    kill,
+    left_over,
+    marks,
+    records,
+    run,
+    start,
+)
 from autograder.tests.submissions import Wrong, solved_cells, submissions_of
 
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
-GRADE = [sys.executable, "-m", "autograder", "grade", STAGE.name]
-AUTOGRADE = [sys.executable, "-m", "nbgrader", "autograde", STAGE.assignment]
 LIMITS = "\nc.SubmissionExporter.call_seconds = 5.0\n"
 
 
@@ -60,78 +63,6 @@ def a_copy(class_, tmp_path):
         return course
 
     return make
-
-
-def copy_of(course, folder):
-    copied = object.__new__(Course)
-    copied.folder = Path(shutil.copytree(course.folder, folder))
-    return copied
-
-
-def run(course, command, *options):
-    return subprocess.run(
-        [*command, *options],
-        cwd=course.folder,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-
-def start(course, command, *options):
-    return subprocess.Popen(
-        [*command, *options],
-        cwd=course.folder,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def kill(process):
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-
-
-def marks(course, url=None):
-    """All that the gradebook says of every submission."""
-    with Gradebook(url or f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
-        return {
-            submission.student.id: {
-                "time": submission.timestamp,
-                "grades": sorted(
-                    (g.name, g.auto_score, g.manual_score, g.extra_credit, g.max_score, g.needs_manual_grade)
-                    for notebook in submission.notebooks
-                    for g in notebook.grades
-                ),
-                "comments": sorted(
-                    (c.name, c.auto_comment, c.manual_comment) for n in submission.notebooks for c in n.comments
-                ),
-                "late": [n.late_submission_penalty for n in submission.notebooks],
-                "score": submission.score,
-            }
-            for submission in gradebook.assignment_submissions(STAGE.assignment)
-        }
-
-
-def files(course):
-    """Every marked file and every record, without the times of marking."""
-    folder = course.folder / "autograded"
-    found = {}
-    for path in sorted(folder.glob("*/*/*")):
-        text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", path.read_text(encoding="utf-8"))
-        text = re.sub(r'"seconds": [\d.]+', "SECONDS", text)
-        found[str(path.relative_to(folder))] = (path.stat().st_mode, text)
-    return found
-
-
-def records(course):
-    return read_records(course.folder / "autograded", STAGE.assignment)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +102,7 @@ def test_both_commands_store_the_same_marks(by_grade, expected):
 
 
 def test_both_commands_leave_the_same_files(by_grade, by_nbgrader):
-    assert files(by_grade) == files(by_nbgrader)
+    assert_same_files(files(by_grade), files(by_nbgrader))
 
 
 def test_the_last_line_counts(by_grade):
@@ -241,19 +172,8 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_marks(a_copy, e
     done = run(course, command)
     assert done.returncode == 0, done.stderr
     assert marks(course) == without_looper(expected)
-    assert files(course) == without_looper(files(by_nbgrader))
+    assert_same_files(files(course), without_looper(files(by_nbgrader)))
     assert not left_over(course.folder)
-
-
-def left_over(folder):
-    """Command lines of processes that still work on the course."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if str(folder) in command:
-                found.append(command)
-    return found
 
 
 # Several at a time
@@ -271,7 +191,7 @@ def test_several_runs_on_one_course_share_the_work_though_one_is_killed(a_copy, 
         assert process.returncode == 0, output
         assert "locked" not in output and "Traceback" not in output, output
     assert marks(course) == without_looper(expected)
-    assert files(course) == without_looper(files(by_nbgrader))
+    assert_same_files(files(course), without_looper(files(by_nbgrader)))
     again = run(course, GRADE)
     assert again.returncode == 0
     assert again.stdout.splitlines()[-1].startswith(f"{STAGE.assignment}: 10 graded (10 by another run), 0 not graded")
