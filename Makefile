@@ -11,7 +11,7 @@ TORCH :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures build lint test-peers test-browser clean
+.PHONY: help demo test lab bench bench-figures bench-class build lint test-peers test-browser clean
 
 help:
 	@echo '  make demo        mark a sample class with nbgrader and show the marks'
@@ -20,6 +20,7 @@ help:
 	@echo '  make build       make course/source and course/release from solutions/'
 	@echo '  make bench       measure, and print ratios with the machine and the date'
 	@echo '  make bench-figures  measure, and redraw the pictures of README.md'
+	@echo '  make bench-class  mark 200 submissions with both commands, and a few with stock nbgrader'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
 	@echo '  make test-browser  look at the pages in headless Chromium, which has to be installed'
@@ -45,6 +46,9 @@ bench: $(INSTALLED)
 
 bench-figures: $(INSTALLED)
 	@$(PY) -m autograder.bench --write
+
+bench-class: $(INSTALLED)
+	@$(PY) -m autograder.bench.class_
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -1,0 +1,312 @@
+"""Marks a class with `autograder grade`, with `nbgrader autograde` and with nbgrader's own configuration, in one run.
+
+    python -m autograder.bench.class_ [--n 200] [--stock-n 8] [--stage save-and-reuse]
+
+The mixed class has right, wrong, looping and crashing submissions. Stock nbgrader gets a few honest ones, because it
+would take too long for more; its time for a class is its start, and as often as needed what one more submission costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from autograder.cli.sample_class import UNSOLVED, make_course, write_submission
+from autograder.grading.environment import import_nbgrader
+from autograder.stages import Stage, find_stage
+
+import_nbgrader()
+
+SPECIAL_EACH = 50  # of so many submissions, one loops and one ends its process
+
+GOAL_RATIO = 25.0  # times stock's throughput on honest submissions
+GOAL_SECONDS = 60.0  # of a class of GOAL_CLASS on two idle processors
+GOAL_CLASS = 200
+
+
+@dataclass(frozen=True)
+class Run:
+    """One command over one class."""
+
+    what: str
+    submissions: int
+    seconds: float
+    own_mb: float | None  # the most memory the command itself had
+    child_mb: float | None  # and the largest process that it started
+
+    @property
+    def each(self) -> float:
+        return self.seconds / self.submissions
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder.bench.class_", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--n", type=int, default=GOAL_CLASS, help="submissions of the class (default 200)")
+    parser.add_argument("--stock-n", type=int, default=8, help="honest submissions for stock nbgrader (default 8)")
+    parser.add_argument("--stage", default="save-and-reuse")
+    options = parser.parse_args()
+    if options.n < 2 or options.stock_n < 2:
+        parser.error("a class has at least 2 submissions")
+
+    from rich.console import Console
+
+    from autograder.timing import machine
+
+    console = Console()
+    stage = find_stage(options.stage)
+    load = f", load {os.getloadavg()[0]:.1f} before" if hasattr(os, "getloadavg") else ""
+    console.print(f"{date.today().isoformat()}  {machine()}, {os.cpu_count()} processors{load}\n")
+    with tempfile.TemporaryDirectory() as temporary:
+        runs, stock = measure(stage, Path(temporary), options.n, options.stock_n, console.print)
+    console.print()
+    console.print(table(runs, stock))
+    for line in goals(runs, stock):
+        console.print(line)
+
+
+# The class
+
+
+def mixed_class(stage: Stage, n: int) -> list[tuple[str, dict[str, str], str]]:
+    """(kind, sources of the solution cells, an extra cell) of n submissions."""
+    from autograder.tests.submissions import solved_cells, submissions_of
+
+    samples = submissions_of(stage.name)
+    right = [("right", s.sources(stage), "") for s in samples if not hasattr(s, "loses")]
+    wrong = [("wrong", s.sources(stage), "") for s in samples if hasattr(s, "loses")]
+    solved = solved_cells(stage.name)
+    looping = {mark: looping_source(source, stage.functions[-1]) for mark, source in solved.items()}
+    chosen = []
+    for number in range(n):
+        place = number % SPECIAL_EACH
+        if place == SPECIAL_EACH // 5:
+            chosen.append(("looping", looping, ""))
+        elif place == SPECIAL_EACH // 2:
+            chosen.append(("crashing", solved, "import os\nos._exit(1)"))
+        elif place == SPECIAL_EACH - 1:
+            chosen.append((UNSOLVED, {}, ""))
+        else:
+            kind = wrong if number % 3 == 2 else right
+            chosen.append(kind[number // 3 % len(kind)])
+    return chosen
+
+
+def looping_source(source: str, function: str) -> str:
+    """The source with an endless loop as the function's first statement."""
+    lines = source.split("\n")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            first = node.body[0]
+            lines.insert(first.lineno - 1, " " * first.col_offset + "while True: pass")
+    return "\n".join(lines)
+
+
+def hand_in(course: Path, stage: Stage, student: str, sources: dict[str, str], extra: str) -> None:
+    released = course / "release" / stage.assignment
+    path = write_submission(released, course / "submitted" / student / stage.assignment, stage, sources)
+    if extra:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cell = {
+            "cell_type": "code",
+            "id": "extra",
+            "metadata": {},
+            "source": extra,
+            "outputs": [],
+            "execution_count": None,
+        }
+        notebook["cells"].insert(0, cell)
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+# Measuring
+
+
+def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list[Run], tuple[float, float]]:
+    """The runs; and of stock nbgrader the seconds to start, and of each submission more."""
+    mixed, honest, stock = (folder / name for name in ("mixed", "honest", "stock"))
+    make_course(mixed, (stage,))
+    shutil.copytree(mixed, honest)
+    shutil.copytree(mixed, stock)
+    chosen = mixed_class(stage, n)
+    kinds = {kind: sum(k == kind for k, _, _ in chosen) for kind in dict.fromkeys(k for k, _, _ in chosen)}
+    say(f"mixed class of {stage.assignment}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+    for number, (kind, sources, extra) in enumerate(chosen):
+        hand_in(mixed, stage, f"s{number:04d}-{kind}", sources, extra)
+    right = [sources for kind, sources, _ in mixed_class(stage, 3 * max(n, stock_n)) if kind == "right"]
+    for number in range(n):
+        hand_in(honest, stage, f"s{number:04d}", right[number], "")
+    for number in range(stock_n):
+        hand_in(stock, stage, f"s{number:04d}", right[number], "")
+    other = Path(shutil.copytree(mixed, folder / "other"))
+    (stock / "nbgrader_config.py").write_text(_STOCK, encoding="utf-8")
+
+    grade = [sys.executable, "-m", "autograder", "grade", stage.name]
+    autograde = [sys.executable, "-m", "nbgrader", "autograde", stage.assignment]
+    runs = [
+        run("autograder grade, mixed", n, grade, mixed),
+        run("nbgrader autograde, mixed", n, autograde, other),
+        run("autograder grade, honest", n, grade, honest),
+    ]
+    if scores(mixed, stage) != scores(other, stage):
+        raise RuntimeError("the two commands gave different scores")
+    say("both commands gave the same scores")
+    first = run("", 1, [*autograde, "--student=s0000"], stock)
+    more = run(f"stock nbgrader, {stock_n} honest", stock_n, [*autograde, "--force"], stock)
+    each = (more.seconds - first.seconds) / (stock_n - 1)
+    return [*runs, more], (first.seconds - each, each)
+
+
+_STOCK = """
+from pathlib import Path
+
+from autograder.grading.environment import put_own_programs_on_path
+
+course = Path(__file__).resolve().parent
+put_own_programs_on_path()
+c = get_config()
+c.CourseDirectory.root = str(course)
+"""
+
+
+def run(what: str, n: int, command: list[str], course: Path) -> Run:
+    """Run a command in a course folder; RuntimeError when it fails."""
+    with (course / "output.log").open("w", encoding="utf-8") as log:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=course, stdout=log, stderr=subprocess.STDOUT)
+        memory = _Memory(process.pid)
+        status = process.wait()
+        seconds = time.perf_counter() - start
+        memory.close()
+    if status != 0:
+        raise RuntimeError(
+            f"{' '.join(command)} failed:\n{(course / 'output.log').read_text(encoding='utf-8')[-3000:]}"
+        )
+    return Run(what, n, seconds, memory.own, memory.largest)
+
+
+class _Memory:
+    """Looks at the memory of a process and of all it starts, on Linux; the peaks in MB."""
+
+    def __init__(self, pid: int):
+        self.own: float | None = None
+        self.largest: float | None = None
+        self._pid = pid
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        if sys.platform.startswith("linux"):
+            self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(0.1):
+            self.own = _larger(self.own, _peak(self._pid))
+            for child in _descendants(self._pid):
+                self.largest = _larger(self.largest, _peak(child))
+
+
+def _larger(a: float | None, b: float | None) -> float | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _peak(pid: int) -> float | None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) / 1024
+    return None
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *_descendants(int(child))]
+    return found
+
+
+def scores(course: Path, stage: Stage) -> dict[str, dict[str, float | None]]:
+    """The automatic score of every check in the gradebook."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        return {
+            submission.student.id: {g.name: g.auto_score for n in submission.notebooks for g in n.grades}
+            for submission in gradebook.assignment_submissions(stage.assignment)
+        }
+
+
+# What is printed
+
+
+def table(runs: list[Run], stock: tuple[float, float]):
+    """The runs; times faster than stock nbgrader, on the same number of honest submissions."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False, caption_justify="left", caption_style="")
+    for head in ("", "submissions", "seconds", "s each", "peak MB", "largest child", "times stock"):
+        shown.add_column(head, justify="left" if not head else "right")
+    for each in runs:
+        ratio = "" if each is runs[-1] else f"{times_stock(each, stock):.1f}"
+        memory = ["-" if mb is None else f"{mb:.0f}" for mb in (each.own_mb, each.child_mb)]
+        shown.add_row(each.what, str(each.submissions), f"{each.seconds:.1f}", f"{each.each:.2f}", *memory, ratio)
+    shown.caption = (
+        f"Stock nbgrader: {stock[0]:.1f} s to start and {stock[1]:.2f} s for each honest submission, so a class of "
+        f"{runs[0].submissions} would take it {stock_seconds(runs[0].submissions, stock):.0f} s. It runs all cells "
+        "of a notebook, charts too, in a kernel, and believes what the kernel says."
+    )
+    return shown
+
+
+def stock_seconds(n: int, stock: tuple[float, float]) -> float:
+    return stock[0] + n * stock[1]
+
+
+def times_stock(run: Run, stock: tuple[float, float]) -> float:
+    return stock_seconds(run.submissions, stock) / run.seconds
+
+
+def goals(runs: list[Run], stock: tuple[float, float]) -> list[str]:
+    grade_mixed, autograde, grade_honest, _ = runs
+    lines = [_goal("autograder grade, honest: times stock", times_stock(grade_honest, stock), GOAL_RATIO, least=True)]
+    if grade_honest.submissions == GOAL_CLASS:
+        for run in (grade_honest, grade_mixed):
+            lines.append(_goal(f"{run.what}: seconds for {GOAL_CLASS}", run.seconds, GOAL_SECONDS))
+    lines.append(
+        _goal(
+            "nbgrader autograde: s each, at most stock's",
+            autograde.each,
+            stock_seconds(autograde.submissions, stock) / autograde.submissions,
+        )
+    )
+    return lines
+
+
+def _goal(what: str, value: float, goal: float, least: bool = False) -> str:
+    met = value >= goal if least else value <= goal
+    words = f"{'at least' if least else 'at most'} {goal:.2f}"
+    return f"{'met     ' if met else 'not met '} {what}: {value:.2f} (goal: {words})"
+
+
+if __name__ == "__main__":
+    main()
