@@ -31,7 +31,7 @@ from autograder.judge.student import Handle, StudentError
 STAGE = "kv-cache"
 # The sizes of buffers that people choose, one less and one more, then a single row and the same again; and big leaps.
 CHUNKS = (
-    *((size + d, 1, size + d) for size in (4, 8, 16, 32, 64) for d in (-1, 0, 1)),
+    *((size + d, 1, size + d) for size in (4, 8, 16, 32, 64, 128, 256) for d in (-1, 0, 1)),
     (1, 90),
     (2, 3, 77),
 )
@@ -333,10 +333,16 @@ def layer_cache_length(student, cases):
             when = f"after {_appends(sizes[:first])}" if first else "before the first append"
             detail = f"len() is {lengths[first]} {when} ({config.n_head} heads of {config.head_dim})."
             raise Failure(None, detail, _name_lengths(student, layer, config, sizes, lengths[1:]))
+        total = right[-1]
+        for n_new in [1] * (40 if config == _configs(cases)[0] else 0):
+            student.method(layer, "append", *_draw_kv(cases, config, n_new, "length"), returns="none")
+            total += n_new
+            if student.length(layer) != total:
+                raise Failure(None, f"len() is {student.length(layer)} after appends of {total} rows in all.")
         second = student.length(student.handle("LayerCache"))
         if second != 0:
-            detail = f"len() of a second, new LayerCache is {second}, with {right[-1]} positions in the first."
-            raise Failure(None, detail, CACHES_SHARE_STATE if second == right[-1] else None)
+            detail = f"len() of a second, new LayerCache is {second}, with {total} positions in the first."
+            raise Failure(None, detail, CACHES_SHARE_STATE if second == total else None)
 
 
 def _name_lengths(student, layer: Handle, config, sizes: Sequence[int], lengths: list[int]) -> Bug | None:
@@ -457,7 +463,9 @@ def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -
         starts = np.cumsum([0, *(k.shape[1] for k in keys)])[:-1]
         if n_new > 1 and all(a.shape[1] in (n_seq, len(starts)) for a in got):
             place = starts if rows == n_seq else np.arange(len(starts))
-            if all(matches(a[:, place], b[:, starts], **EXACT) for a, b in zip(got, right, strict=True)):
+            others = np.setdiff1d(np.arange(n_seq), starts) if rows == n_seq else []
+            kept = any(matches(got[0][:, i], right[0][:, i], **EXACT) for i in others)  # then something else is wrong
+            if not kept and all(matches(a[:, place], b[:, starts], **EXACT) for a, b in zip(got, right, strict=True)):
                 return FIRST_OF_CHUNK
         if 0 < rows < n_seq and all(matches(a, b[:, :rows], **EXACT) for a, b in zip(got, right, strict=True)):
             return ROWS_CUT
@@ -502,14 +510,20 @@ def model_cache_layers(student, cases):
             LENGTH_COUNTS_HEADS: [config.n_head, config.n_head],
             LENGTH_COUNTS_APPENDS: [1, 2],
         }
-        if lengths != [0, 1, 7]:
-            i = next(i for i in range(3) if lengths[i] != (0, 1, 7)[i])
+        right = (0, 1, 7)
+        if tuple(lengths) != right:
+            i = next(i for i in range(3) if lengths[i] != right[i])
             bug = next((bug for bug, values in suspects.items() if lengths[1:] == values), None)
-            here = _count((0, 1, 7)[i], "position")
+            here = _count(right[i], "position")
             raise Failure(None, f"len() of {about} is {lengths[i]} with {here} in every layer.", bug)
         second = student.length(student.handle("ModelCache", config.n_layer))
         if second != 0:
             raise Failure(None, f"len() of a second, new ModelCache is {second}.", CACHES_SHARE_STATE)
+    for model in (*cases.odd, cases.trained):
+        many = student.length(student.make_cache(model, _draw_cache(cases, model.config, 14, "many")))
+        if many != 14:
+            about = f"a cache of {model.config.n_layer} layers"
+            raise Failure(None, f"len() of {about} is {many} with 14 positions in every layer.")
 
 
 @check(stage=STAGE, id="clone-equal", points=1, title="A clone holds the same rows in every layer")
@@ -619,9 +633,9 @@ def _blame_original(student, cache: Handle, kv: KV) -> None:
 
 
 def _clone_cases(cases) -> list[tuple]:
-    """Models and numbers of positions, at and beside the sizes of buffers."""
+    """Models and numbers of positions, at and beside the sizes of buffers; one model has 12 layers."""
     two, three, four = cases.odd
-    return [(two, 1), (three, 5), (two, 15), (four, 16), (two, 17)]
+    return [(two, 1), (three, 5), (two, 15), (four, 16), (two, 17), (cases.trained, 6), (two, 130)]
 
 
 def _name_clone(got: Sequence, right: KV) -> Bug | None:
@@ -657,7 +671,7 @@ def attend_one_query(student, cases):
     """attend with one query is the softmax-weighted sum of all cached values; scores are divided by sqrt(head_dim)."""
     attending = Attending(student, cases)
     sweep = Sweep()
-    for i, n_seq in enumerate((2, 1, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64)):
+    for i, n_seq in enumerate((2, 1, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 129, 300)):
         with sweep.at(n_seq):
             attending.compare(_configs(cases)[i % 3], n_seq, 1, sweep.close)
     with sweep.at(24):
@@ -671,7 +685,23 @@ def attend_several_queries(student, cases):
     attending = Attending(student, cases)
     sweep = Sweep()
     for i, (n_seq, n_query) in enumerate(
-        ((5, 2), (7, 3), (12, 5), (3, 3), (2, 2), (8, 7), (11, 11), (16, 15), (17, 2), (33, 6), (7, 7), (22, 22))
+        (
+            (5, 2),
+            (7, 3),
+            (12, 5),
+            (3, 3),
+            (2, 2),
+            (8, 7),
+            (11, 11),
+            (16, 15),
+            (17, 2),
+            (33, 6),
+            (7, 7),
+            (22, 22),
+            (150, 3),
+            (70, 66),
+            (140, 140),
+        )  # more queries than a piece of any usual size holds
     ):
         with sweep.at(n_seq):
             attending.compare(_configs(cases)[i % 3], n_seq, n_query, sweep.close)
@@ -751,7 +781,7 @@ def attend_only_reads(student, cases):
     attending = Attending(student, cases)
     for config, n_seq in zip(_configs(cases), (4, 9, 16), strict=True):
         attending.require(config)
-        for n_query in (1, 3):
+        for n_query in (1, 3, n_seq):
             q, k, v = attending.draw(config, n_seq, n_query, "only reads")
             layer = attending.fill(k, v)
             before = [student.length(layer), *_read_layer(student, layer)]

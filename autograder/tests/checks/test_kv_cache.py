@@ -72,7 +72,7 @@ def test_the_checks_ask_for_no_more_than_they_need():
     """Each request costs about 0.1 ms on either side of the pipe."""
     asked = []
     results(solved(), count=asked)
-    assert len(asked) < 1500
+    assert len(asked) < 2000
 
 
 @pytest.mark.parametrize(
@@ -168,3 +168,19 @@ def test_a_message_has_the_property_the_place_and_the_bug():
     assert "(5 cached positions, n_query = 2, 3 heads of 7)" in detail
     assert "Failing lengths:" in detail
     assert bug.startswith("The causal mask looks as if it started at cached position 0")
+
+
+@pytest.mark.parametrize(
+    ("mark", "old", "new", "check"),
+    [
+        ("attend", "range(0, n_query, 64)", "range(0, min(n_query, 64), 64)", "attend-several-queries"),
+        ("attend", "    heads = ", "    keys[:] += n_query > 3\n    heads = ", "attend-only-reads"),
+        ("model-cache", "        return copy", "        copy.layers[10:] = self.layers[10:]\n        return copy",
+         "clone-independent"),
+        ("model-cache", "layer.keys, layer.values", "layer.keys[:, :64], layer.values[:, :64]", "clone-equal"),
+        ("model-cache", "return len(self.layers[0])", "return min(10, len(self.layers[0]))", "model-cache-layers"),
+        ("layer-cache", "return self._length", "return min(20, self._length)", "layer-cache-length"),
+    ],
+)  # fmt: skip
+def test_a_mistake_that_shows_at_length_or_in_a_late_layer_is_found(mark, old, new, check):
+    assert check in lost(changed(mark, old, new))
