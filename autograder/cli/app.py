@@ -87,6 +87,9 @@ def grade(
     force: Annotated[bool, typer.Option("--force", help="Mark also what has been marked.")] = False,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="PATH", help="Write the marks as a table.")] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
+    require_sandbox: Annotated[
+        bool, typer.Option("--require-sandbox", help="Mark nothing where bubblewrap does not work.")
+    ] = False,
 ) -> None:
     """Mark what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
 
@@ -103,6 +106,7 @@ def grade(
         force=force,
         csv_path=csv,
         json_path=json,
+        require_sandbox=require_sandbox,
     )
     raise typer.Exit(status)
 

@@ -37,6 +37,7 @@ def run(
     force: bool,
     csv_path: Path | None,
     json_path: Path | None,
+    require_sandbox: bool = False,
 ) -> int:
     """Mark what was handed in and not yet marked; the exit status is 1 when something could not be graded."""
     started = time.monotonic()
@@ -72,7 +73,7 @@ def run(
         from autograder.grading.class_run import Course, CourseProblem
 
         try:
-            marking = Course(folder, _Unexpected(console))
+            marking = Course(folder, _Unexpected(console), require_sandbox)
             todo = [stage for stage in chosen if marking.handed_in(stage, students)]
             _refuse_when_empty(marking, folder, chosen, todo, students, named=bool(stages))
             progress.remove_task(waiting)

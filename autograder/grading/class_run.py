@@ -28,13 +28,17 @@ CONFIG = "nbgrader_config.py"
 class Course:
     """A course folder with its configuration, read as the nbgrader command reads it. Changes the working directory."""
 
-    def __init__(self, folder: Path, log: logging.Handler | None = None):
-        """log is given what nbgrader reports as an error; by default that goes nowhere."""
+    def __init__(self, folder: Path, log: logging.Handler | None = None, require_sandbox: bool = False):
+        """log is given what nbgrader reports as an error; by default that goes nowhere.
+
+        require_sandbox: as the option of that name, whatever the configuration says.
+        """
         os.chdir(folder)
         self._app = AutogradeApp()
         self._app.raise_config_file_errors = True
         try:
-            self._app.initialize([f"--course-dir={folder}", "--log-level=ERROR"])
+            required = ["--SubmissionExporter.require_sandbox=True"] if require_sandbox else []
+            self._app.initialize([f"--course-dir={folder}", "--log-level=ERROR", *required])
         except (Exception, SystemExit) as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             raise CourseProblem(f"{folder / CONFIG} cannot be used ({what}).") from None

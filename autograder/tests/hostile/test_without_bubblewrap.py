@@ -1,6 +1,9 @@
 """Where bubblewrap does not work: it is said once, or refused; and what no sandbox can tell."""
 
 import json
+import os
+import subprocess
+import sys
 
 import jupytext
 import pytest
@@ -26,6 +29,15 @@ def course(tmp_path_factory):
     course.first = course.run("autograde", STAGE.assignment, **WITHOUT)
     course.refused = course.run("autograde", STAGE.assignment, "--force", REQUIRED, **WITHOUT)
     return course
+
+
+def test_autograder_grade_refuses_as_well(course):
+    command = [sys.executable, "-m", "autograder", "grade", STAGE.name, "--force", "--course", str(course.folder)]
+    environment = os.environ | WITHOUT
+    run = subprocess.run([*command, "--require-sandbox"], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert "Nothing was graded. Not sandboxed: " in run.stdout + run.stderr
+    assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}
 
 
 def test_marks_are_the_same(course):
