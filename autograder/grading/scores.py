@@ -9,7 +9,7 @@ from typing import Any
 from autograder.judge.framework import CheckResult
 
 MAX_MESSAGE = 4000
-_WIDTH = 100  # of a message on the feedback page, which does not break lines
+_WIDTH = 76  # of a message: neither the feedback page nor the formgrader in JupyterLab breaks lines
 
 
 def score_outputs(score: float, message: str) -> list[dict[str, Any]]:
