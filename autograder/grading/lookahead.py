@@ -15,6 +15,7 @@ from pathlib import Path
 from autograder.grading.grade import GradingError
 from autograder.grading.submission import Marked
 from autograder.worker.client import Worker
+from autograder.worker.limits import workers_that_fit
 
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
 WINDOW = (
@@ -23,9 +24,11 @@ WINDOW = (
 
 
 def default_jobs() -> int:
-    """AUTOGRADER_JOBS if it is set to a number, else the number of processors."""
+    """AUTOGRADER_JOBS if it is set to a number, else the number of processors, if there is memory for so many."""
     chosen = os.environ.get(JOBS, "")
-    return int(chosen) if chosen.isdigit() and int(chosen) > 0 else os.cpu_count() or 1
+    if chosen.isdigit() and int(chosen) > 0:
+        return int(chosen)
+    return min(os.cpu_count() or 1, workers_that_fit())
 
 
 class LookAhead:

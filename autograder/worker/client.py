@@ -48,7 +48,7 @@ class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
     require_sandbox: refuse with SandboxMissing where bubblewrap does not work.
-    memory_bytes: the address space that the process may use.
+    memory_bytes: the address space that the process may use, if not the usual.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Worker:
         *,
         call_seconds: float = CALL_SECONDS,
         require_sandbox: bool = False,
-        memory_bytes: int = limits.MEMORY_BYTES,
+        memory_bytes: int | None = None,
     ):
         self.call_seconds = call_seconds
         sandboxed = isolation().complete
@@ -65,7 +65,7 @@ class Worker:
             raise SandboxMissing(isolation().missing)
         given = Path(given_path).resolve() if given_path is not None else None
         self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
-        command = [sys.executable, "-I", "-B", "-m", "autograder.worker", str(memory_bytes)]
+        command = [sys.executable, "-I", "-B", "-m", "autograder.worker", str(memory_bytes or limits.memory_bytes())]
         if given is not None:
             command.append(INSIDE_GIVEN if sandboxed else str(given))
         self._process = subprocess.Popen(

@@ -14,6 +14,7 @@ import struct
 import sys
 
 MEMORY_BYTES = 2 * 2**30  # address space; an honest worker needs a tenth of it
+LARGE_MODEL_BYTES = 8 * 2**30  # where another model than the course's is used for grading
 PROCESSOR_SECONDS = 1800  # ends a worker whose grader is gone; the grader's own deadlines are much shorter
 FILE_BYTES = 64 * 2**20
 OPEN_FILES = 256
@@ -71,6 +72,17 @@ CONDITIONAL: dict[str, tuple[int, int]] = {
 def apply(memory_bytes: int = MEMORY_BYTES) -> list[str]:
     """Set every limit this platform has; gives the names of those that are in force."""
     return [*_resource_limits(memory_bytes), *_system_call_filter()]
+
+
+def memory_bytes() -> int:
+    """What a worker may use, for the trained model that is graded with."""
+    return MEMORY_BYTES if os.environ.get("AUTOGRADER_MODEL", "") in ("", "tiny") else LARGE_MODEL_BYTES
+
+
+def workers_that_fit() -> int:
+    """How many workers may use all that they are allowed to without more than this machine's memory."""
+    memory = physical_memory()
+    return max(1, round(memory / memory_bytes())) if memory else 1000
 
 
 def has_system_call_filter() -> bool:
