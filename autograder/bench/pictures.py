@@ -1,4 +1,4 @@
-"""The pictures and the table of README.md, made from a benchmark's own results."""
+"""The pictures and the tables of README.md, made from a benchmark's own results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from typing import Any
 from rich.console import Console
 
 from autograder.bench import report
+from autograder.bench.goals import Goal
 from autograder.bench.grading import Grading
 from autograder.bench.reuse import Reuse
-from autograder.charts import Chart, line_chart
+from autograder.bench.speed import PREFILL, Speed
+from autograder.charts import Chart, bar_chart, line_chart
 from autograder.cli.build import ROOT
-from autograder.timing import machine
+from autograder.timing import cpu_name, machine
 
 IMAGES = ROOT / "course" / "images"
 README = ROOT / "README.md"
@@ -38,14 +40,21 @@ line-height: {line_height}px; }}
 """
 
 
-def write_all(console: Console, reuse: Sequence[Reuse], grading: Grading | None, weights: Any) -> None:
-    """Write the chart, the marked class and the table; say what was written."""
+def write_all(
+    console: Console,
+    reuse: Sequence[Reuse],
+    grading: Grading,
+    speed: Speed,
+    goals: Sequence[Goal],
+    weights: Any,
+) -> None:
+    """Write the charts, the marked class and the tables; say what was written."""
     IMAGES.mkdir(exist_ok=True)
     reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
+    speed_chart(speed).save(IMAGES / "speed.png")
     (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
-    if grading is not None:
-        write_readme_table(reuse, grading)
-    console.print(f"Written: {IMAGES}/reuse.png, marked.svg and the table of README.md", soft_wrap=True)
+    write_readme_tables(reuse, grading, speed, goals)
+    console.print(f"Written: {IMAGES}/reuse.png, speed.png, marked.svg and the tables of README.md", soft_wrap=True)
 
 
 def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
@@ -64,6 +73,27 @@ def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
         note=f"Suffix of {results[0].suffix} tokens; medians of {len(results[0].cold.samples)} runs, with quartiles. "
         f"{date.today().isoformat()}.",
         model=weights,
+    )
+
+
+def speed_chart(speed: Speed) -> Chart:
+    """Times at the size of GPT-2 small: the solutions, transformers, and the machine's limit."""
+    groups = {}
+    for what, call, work in (
+        *((f"prefill of {n:,} tokens", ("prefill", n), (n, n)) for n in PREFILL),
+        *((f"one token behind {n:,}", ("decode", n), (1, n + 1)) for n in (64, 512, 1000)),
+    ):
+        groups[what] = {"NumPy, as taught": speed.time("solutions", *call)}
+        if speed.has_peer:
+            groups[what]["transformers"] = speed.time("transformers", *call)
+        groups[what]["limit of the machine"] = speed.limit(*work)
+    return bar_chart(
+        groups,
+        label="time",
+        unit="s",
+        title="GPT-2 small, 124 million weights",
+        note=f"{speed.threads} threads, the engines in turn; medians with quartiles. {date.today().isoformat()}. "
+        f"{cpu_name()}.",
     )
 
 
@@ -88,22 +118,33 @@ def marked_class() -> str:
     return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="marked")
 
 
-def write_readme_table(reuse: Sequence[Reuse], grading: Grading) -> None:
+def write_readme_tables(reuse: Sequence[Reuse], grading: Grading, speed: Speed, goals: Sequence[Goal]) -> None:
     """Put the results between the marks in README.md."""
-    rows = [
-        "| " + " | ".join(report.HEAD) + " |",
-        "|" + "--:|" * len(report.HEAD),
-        *("| " + " | ".join(row) + " |" for row in report.reuse_rows(reuse)),
-    ]
-    marking = [
-        "| marking save-and-reuse | |",
-        "|---|--:|",
-        *(f"| {what} | {time} |" for what, time in report.grading_rows(grading)),
-    ]
-    where = f"Measured on {date.today().isoformat()}: {machine()}. {report.LEGEND}"
-    text = "\n".join([where, "", *rows, "", *marking])
+    text = "\n".join(
+        [
+            f"Measured on {date.today().isoformat()}: {machine()}. {report.LEGEND}",
+            "",
+            *_markdown(report.HEAD, report.reuse_rows(reuse)),
+            "",
+            *_markdown(("marking save-and-reuse", ""), report.grading_rows(grading)),
+            "",
+            *report.speed_notes(speed),
+            "",
+            *_markdown(report.SPEED_HEAD, report.speed_rows(speed)),
+            "",
+            *_markdown(report.GOAL_HEAD, report.goal_rows(goals)),
+        ]
+    )
     readme = README.read_text(encoding="utf-8")
     written, count = _MEASURED.subn(lambda match: f"{match[1]}{text}\n{match[2]}", readme)
     if count != 1:
         raise RuntimeError("README.md has not exactly one place between '<!-- measured: ... -->' and '<!-- end -->'")
     README.write_text(written, encoding="utf-8")
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table, its first column to the left when it holds texts."""
+    first = "--:" if rows[0][0].isdigit() else "---"
+    lines = [head, *rows]
+    return [f"| {' | '.join(lines[0])} |", f"|{first}|" + "--:|" * (len(head) - 1),
+            *(f"| {' | '.join(row)} |" for row in lines[1:])]  # fmt: skip

@@ -7,15 +7,23 @@ from collections.abc import Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from autograder.bench.goals import Goal, bytes_line, line, text_slopes
 from autograder.bench.grading import Grading
+from autograder.bench.memory import Held
 from autograder.bench.reuse import Reuse
+from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.timing import Measurement, plain, time_unit
 
+GOAL_HEAD = ("goal", "at most", "measured", "")
 
-def goal(what: str, value: float, most: float) -> str:
-    """Whether a goal is met, and by how much it is missed."""
-    verdict = "met" if value <= most else f"missed by {value / most - 1:.0%}"
-    return f"goal: {what} at most {most:g}; measured {plain(value)}: {verdict}"
+
+def goal_rows(goals: Sequence[Goal]) -> list[tuple[str, ...]]:
+    """The rows under GOAL_HEAD."""
+    return [(g.what, f"{g.most:g} {g.unit}".strip(), f"{plain(g.value)} {g.unit}".strip(), g.verdict) for g in goals]
+
+
+def goals_table(goals: Sequence[Goal]) -> Table:
+    return _table("Goals", GOAL_HEAD, goal_rows(goals))
 
 
 def short(measurement: Measurement | float) -> str:
@@ -50,12 +58,78 @@ def reuse_rows(results: Sequence[Reuse]) -> list[tuple[str, ...]]:
 
 
 def reuse_table(results: Sequence[Reuse], model: str) -> Table:
-    table = Table(title=f"A cold request against one that reuses a saved prefix, model {model}", title_justify="left",
-                  title_style="bold", box=SIMPLE_HEAD, pad_edge=False,
-                  caption=LEGEND, caption_justify="left")  # fmt: skip
-    for column in HEAD:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in reuse_rows(results):
+    table = _table(f"A cold request against one that reuses a saved prefix, model {model}", HEAD, reuse_rows(results))
+    table.caption, table.caption_justify = LEGEND, "left"
+    return table
+
+
+SPEED_HEAD = ("GPT-2 small", "NumPy", "transformers", "limit", "to transformers", "to the limit")
+
+
+def speed_rows(speed: Speed) -> list[tuple[str, ...]]:
+    """The rows under SPEED_HEAD; times in ms."""
+    rows = [
+        *((f"prefill of {n:,} tokens", ("prefill", n), (n, n)) for n in PREFILL),
+        *((f"decode, {n:,} tokens cached", ("decode", n), (1, n + 1)) for n in DECODE),
+        (f"reuse, {PREFIX} + {SUFFIX} tokens", ("reuse", PREFIX, SUFFIX), (SUFFIX, PREFIX + SUFFIX)),
+        ("the same on a shared prefix", ("share", PREFIX, SUFFIX), (SUFFIX, PREFIX + SUFFIX)),
+    ]
+    cells = []
+    for what, call, work in rows:
+        own, limit = speed.time("solutions", *call).median, speed.limit(*work)
+        peer_call = ("reuse", *call[1:]) if call[0] == "share" else call  # its deepcopy is its only way
+        peer = speed.time("transformers", *peer_call).median if speed.has_peer else None
+        cells.append(
+            (
+                what,
+                plain(own * 1e3),
+                plain(peer * 1e3) if peer else "",
+                plain(limit * 1e3),
+                f"{own / peer:.2f}" if peer else "",
+                f"{own / limit:.2f}",
+            )
+        )
+    return cells
+
+
+def speed_notes(speed: Speed) -> list[str]:
+    """What the times rest on, and how they grow."""
+    limits, slopes = speed.limits, text_slopes(speed)
+    notes = [
+        f"Times in ms: medians of one run with {speed.threads} threads, the engines in turn. The limit: the matrix "
+        f"products of the pass at {plain(limits.flops / 1e9)} GFLOP/s, or its weights and cache read at "
+        f"{plain(limits.read / 1e9)} GB/s, whichever takes longer; both are the best that NumPy reached in this run.",
+        f"A whole text of n tokens takes time in proportion to n^{slopes['cached']:.2f} with the cache and to "
+        f"n^{slopes['recompute']:.2f} by recompute (fitted from {DECODE[0]} to {DECODE[-1]:,} tokens). Each cached "
+        f"token makes a decode step longer by {plain(line(speed) * 1e6)} µs; reading its bytes alone would, by "
+        f"{plain(bytes_line(speed) * 1e6)} µs.",
+    ]
+    if not speed.has_peer:
+        notes.append("PyTorch and transformers are not installed, so the comparison with them is left out.")
+    return notes
+
+
+def speed_table(speed: Speed) -> Table:
+    table = _table("Random weights of GPT-2 small's shape, 124 million", SPEED_HEAD, speed_rows(speed))
+    table.caption, table.caption_justify = "\n".join(speed_notes(speed)), "left"
+    return table
+
+
+def held_note(held: Held) -> str:
+    """What a reuse adds to the memory in use."""
+    return (
+        f"A reuse on a clone holds {held.clone / 1e6:.2f} MB more, on a shared prefix {held.shared / 1e6:.2f} MB; its "
+        f"suffix's rows take {held.suffix / 1e6:.2f} MB."
+    )
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Texts to the left in the first column, all else to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(head):
+        is_text = not number and not rows[0][0].isdigit()
+        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
+    for row in rows:
         table.add_row(*row)
     return table
 
@@ -74,10 +148,4 @@ def grading_rows(grading: Grading) -> list[tuple[str, str]]:
 
 
 def grading_table(grading: Grading) -> Table:
-    table = Table(title="Marking save-and-reuse", title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-                  pad_edge=False, show_header=False)  # fmt: skip
-    table.add_column("what")
-    table.add_column("time", justify="right")
-    for row in grading_rows(grading):
-        table.add_row(*row)
-    return table
+    return _table("Marking save-and-reuse", ("", ""), grading_rows(grading))

@@ -12,8 +12,11 @@ from autograder.notebooks.regions import without_markers
 from autograder.stages import find_stage
 
 
-def solved(stage_name: str = "save-and-reuse") -> SimpleNamespace:
-    """Everything that the stage's solution and the solutions before it define."""
+def solved(stage_name: str = "save-and-reuse", sharing: bool = False) -> SimpleNamespace:
+    """Everything that the stage's solution and the solutions before it define.
+
+    With `sharing` also the shared prefix of save-and-reuse's last section: SharedCache, generate_sharing.
+    """
     from autograder.notebooks.given import SOLUTIONS
 
     stage = find_stage(stage_name)
@@ -24,7 +27,7 @@ def solved(stage_name: str = "save-and-reuse") -> SimpleNamespace:
     sys.modules["given"] = given
     try:
         for cell in read_script(SOLUTIONS / f"{stage.module}.py"):
-            if cell.kind in ("setup", "solution"):
+            if cell.kind in ("setup", "solution") or (sharing and "class SharedCache" in cell.source):
                 exec(without_markers(cell.source), namespace)
     finally:
         if outer is None:

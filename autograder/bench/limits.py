@@ -1,0 +1,61 @@
+"""What a pass of GPT-2 cannot do without, and how long this machine needs for that at the very least."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from autograder.model import GPT2Config
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The machine at its best: arithmetic of a float32 matrix product, and reading from memory."""
+
+    flops: float  # floating-point operations a second
+    read: float  # bytes a second
+
+    def seconds(self, config: GPT2Config, n_new: int, n_seq: int) -> float:
+        """The least time of a pass over n_new tokens at the end of n_seq: its arithmetic or its reading."""
+        return max(pass_flops(config, n_new, n_seq) / self.flops, pass_bytes(config, n_seq) / self.read)
+
+
+def pass_flops(config: GPT2Config, n_new: int, n_seq: int) -> int:
+    """Multiplications and additions in the matrix products: causal attention, and logits of the last row only."""
+    linear = 12 * config.n_layer * config.n_embd**2
+    seen = sum(range(n_seq - n_new + 1, n_seq + 1))  # keys that the new tokens see, all together
+    return 2 * (n_new * linear + 2 * config.n_layer * config.n_embd * seen + config.n_embd * config.n_vocab)
+
+
+def pass_bytes(config: GPT2Config, n_seq: int) -> int:
+    """Every weight but wpe, of which a pass needs a few rows, and the cache, each once, in float32."""
+    block = 12 * config.n_embd**2 + 13 * config.n_embd
+    weights = config.n_vocab * config.n_embd + config.n_layer * block + 2 * config.n_embd
+    return 4 * (weights + 2 * config.n_layer * config.n_embd * n_seq)
+
+
+def matrix_flops() -> float:
+    """What NumPy's matrix product reaches on large matrices, in operations a second."""
+    a, b = np.ones((1024, 3072), np.float32), np.ones((3072, 3072), np.float32)
+    return 2 * a.size * b.shape[1] / _best(lambda: a @ b, 5)
+
+
+def read_bytes(n_threads: int) -> float:
+    """What reading a large array reaches, in bytes a second: each thread looks for the largest of its part."""
+    parts = [np.ones(2**25, np.float32) for _ in range(n_threads)]  # 128 MiB each, more than any cache holds
+    with ThreadPoolExecutor(n_threads) as pool:
+        return sum(part.nbytes for part in parts) / _best(lambda: list(pool.map(np.max, parts)), 9)
+
+
+def _best(fn: Callable[[], object], repeats: int) -> float:
+    fn()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        fn()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
