@@ -112,6 +112,26 @@ SCORES_SCALED_BY_EMBD = define(
     "scores divided by sqrt(n_embd)",
     "It looks as if the scores were divided by sqrt(n_embd); each head has head_dim numbers: divide by sqrt(head_dim).",
 )
+NORMED_RESIDUAL = define(
+    "normed-residual",
+    "added to the normalized x",
+    "It looks as if attention, or the MLP too, were added to the normalized x: keep the x from before the layer norm, "
+    "and add to that.",
+)
+NO_RESIDUAL_ATTENTION = define(
+    "no-residual-attention",
+    "no residual around attention",
+    "It looks as if attention replaced x: its result is added to x.",
+)
+NO_RESIDUAL_MLP = define(
+    "no-residual-mlp", "no residual around the MLP", "It looks as if the MLP replaced x: its result is added to x."
+)
+NO_RESIDUAL = define(
+    "no-residual",
+    "no residual at all",
+    "It looks as if attention and then the MLP replaced x: the result of each is added to x.",
+)
+LN_1_TWICE = define("ln-1-twice", "ln_1 used twice", "It looks as if ln_1 were used where ln_2 belongs.")
 NO_FINAL_LAYER_NORM = define(
     "no-final-layer-norm", "no final layer norm", "It looks as if ln_f was left out before the logits."
 )

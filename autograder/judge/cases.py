@@ -25,6 +25,7 @@ ODD_SHAPES = (
     GPT2Config(n_layer=3, n_head=2, n_embd=22, n_ctx=13, n_vocab=37),
     GPT2Config(n_layer=4, n_head=5, n_embd=30, n_ctx=26, n_vocab=71),
 )
+LONG_SHAPE = GPT2Config(n_layer=2, n_head=3, n_embd=15, n_ctx=150, n_vocab=41)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,11 @@ class Cases:
     def odd(self) -> tuple[JudgeModel, ...]:
         """Three small random models whose figures all differ."""
         return tuple(self.random_model(shape) for shape in ODD_SHAPES)
+
+    @cached_property
+    def long(self) -> JudgeModel:
+        """A small random model with a context longer than any usual size of a block, a chunk or a buffer."""
+        return self.random_model(LONG_SHAPE)
 
     def random_model(self, config: GPT2Config) -> JudgeModel:
         return random_judge_model(config, self.number("model", *asdict(config).values()))

@@ -158,14 +158,15 @@ class Reference:
 
     def _block(self, x, block, past, mistakes):
         """mistakes.order: "pre-norm" (right), "post-norm", "parallel" (attention and MLP read the same x),
-        "normed-residual" (added to the normalized x), "no-ln_1", "no-ln_2", "ln_1-twice" (ln_2 never used)."""
+        "normed-residual" (added to the normalized x), "normed-attention" (the same of attention alone), "no-ln_1",
+        "no-ln_2", "ln_1-twice" (ln_2 never used)."""
         if mistakes.order == "post-norm":
             attended, kv = self._attention(x, block.attn, past, mistakes)
             x = self._norm(x + attended, block.ln_1, mistakes)
             return self._norm(x + self._mlp(x, block.mlp, mistakes), block.ln_2, mistakes), kv
         normed = x if mistakes.order == "no-ln_1" else self._norm(x, block.ln_1, mistakes)
         attended, kv = self._attention(normed, block.attn, past, mistakes)
-        if mistakes.order == "normed-residual":
+        if mistakes.order in ("normed-residual", "normed-attention"):
             x = normed
         middle = attended if mistakes.residual in ("no-attention", "none") else x + attended
         mlp_input = x if mistakes.order == "parallel" else middle

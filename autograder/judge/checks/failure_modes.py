@@ -129,6 +129,11 @@ LOG_HIT_WITHOUT_GATE = define(
     "a hit in spite of the gate",
     "It looks as if hit were the key condition alone: a hit has to pass the gate too.",
 )
+LOG_GATE_BY_SHARED = define(
+    "gate-by-shared-ids",
+    "gate compares the shared ids",
+    "It looks as if gate compared the number of shared ids with the prompt: it says whether the entry is shorter.",
+)
 LOG_KEY_IS_ANY = define(
     "log-key-is-any",
     "key says that something is shared",
@@ -180,6 +185,12 @@ GENERATION_PROMPT_ALWAYS = define(
     "generation-prompt-always",
     "generation prompt added when not asked for",
     "The generation prompt is there although add_generation_prompt is False.",
+)
+THINK_FOR_OTHERS = define(
+    "think-for-others",
+    "think block in messages that are not the assistant's",
+    "Something stands before the content of a message that is not the assistant's: only the assistant's have the think "
+    "block.",
 )
 CONTENT_STRIPPED = define(
     "content-stripped",
@@ -233,7 +244,7 @@ NOTES_BEFORE_MESSAGES = define(
 TIME_LEFT_OUT = define(
     "time-left-out", "the time is not in the prompt", "Reuse is easy without the time: the model must be told it."
 )
-NOTES_LEFT_OUT = define("notes-left-out", "a note is not in the prompt", "Every note belongs into the prompt.")
+NOTES_LEFT_OUT = define("notes-left-out", "a note is not in the prompt", "Every note belongs in the prompt.")
 PROMPT_READS_CLOCK = define(
     "prompt-reads-the-clock",
     "two equal calls give two prompts",
@@ -243,6 +254,11 @@ EMPTY_CONTEXT = define(
     "empty-context",
     "a context message without time and notes",
     "Without a time and notes there is nothing to tell: leave the context message out.",
+)
+CONTEXT_LINES = define(
+    "context-lines",
+    "time and notes not each on a line",
+    "The time and the notes are there, and not each on a line of its own, the time first and the notes in their order.",
 )
 TOOLS_LEFT_OUT = define(
     "tools-left-out",
@@ -357,13 +373,13 @@ KEY_NORMALIZED = define(
 # Helpers
 
 
-def _number(student: Student, name: str, *args: Any) -> int:
-    """A call that must give a whole number."""
+def _number(student: Student, name: str, *args: Any, none: Bug | None = None) -> int:
+    """A call that must give a whole number; none: what it is called when it gives None."""
     value = student.plain(name, *args)
     if isinstance(value, bool) or not isinstance(value, int):
-        kind = type(value).__name__
         bug = GIVES_THE_IDS if isinstance(value, list) and all(isinstance(i, int) for i in value) else None
-        raise Failure(None, f"{name} returned a value of type {kind} where an int is expected.", bug)
+        bug = none if value is None else bug
+        raise Failure(None, f"{name} returned {_kind(value)} where an int is expected.", bug)
     return value
 
 
@@ -421,7 +437,7 @@ def _ids(cases: Cases, n: int, *label: Any) -> list[int]:
 def common_prefix(student: Student, cases: Cases) -> None:
     """longest_common_prefix counts the equal first ids of two lists, up to the first difference or the shorter end."""
     ids, other = _ids(cases, 60), _ids(cases, 60, "other")
-    other = [a + 1000 for a in other]
+    other, long = [a + 1000 for a in other], _ids(cases, 900, "long")
     pairs: dict[str, tuple[list[int], list[int]]] = {
         f"two lists that share {c} first id{'s' if c > 1 else ''} and agree again later": (
             ids[:40],
@@ -436,6 +452,7 @@ def common_prefix(student: Student, cases: Cases) -> None:
         "a second list that is the beginning of the first": (ids[:25], ids[:11]),
         "a first list that is the beginning of the second": (ids[:11], ids[:25]),
         "equal lists": (ids, ids),
+        "two long lists that share 700 first ids": (long, long[:700] + other[:9]),
         "an empty first list": ([], ids[:4]),
         "an empty second list": (ids[:4], []),
         "two empty lists": ([], []),
@@ -445,7 +462,8 @@ def common_prefix(student: Student, cases: Cases) -> None:
     raised: dict[str, StudentError] = {}
     for name, (a, b) in pairs.items():
         try:
-            answers[name] = _number(student, "longest_common_prefix", _own(a), _own(b))
+            none = SAME_LENGTH_IF_NO_DIFFERENCE if answers else None  # the first lists differ, and gave a number
+            answers[name] = _number(student, "longest_common_prefix", _own(a), _own(b), none=none)
         except StudentError as error:
             if error.stub or error.kind == "missing":
                 raise
@@ -526,6 +544,7 @@ def candidate_log(student: Student, cases: Cases) -> None:
     table = _lookup_cases(cases)
     prompt = _ids(cases, 12, "whole")
     table["an entry that covers the whole prompt, and one that leaves a token"] = ([prompt, prompt[:11]], prompt)
+    table["an entry longer than the prompt that differs from it early"] = ([prompt[:3] + prompt[4:]], prompt[:8])
     names = ("n", "common", "gate", "key", "hit")
     right, answers, extra = {}, {}, None
     for name, (entries, p) in table.items():
@@ -551,6 +570,7 @@ def candidate_log(student: Student, cases: Cases) -> None:
         (LOOKUP_TAKES_WHOLE_PROMPT, rows_by(lambda e, p: _row(e, p, gate=len(e) <= len(p)))),
         (LOOKUP_LEAVES_TWO, rows_by(lambda e, p: _row(e, p, gate=len(e) < len(p) - 1))),
         (LOG_HIT_WITHOUT_GATE, rows_by(lambda e, p: (*_row(e, p)[:4], _common(e, p) == len(e)))),
+        (LOG_GATE_BY_SHARED, rows_by(lambda e, p: _row(e, p, gate=_common(e, p) < len(p)))),
         (LOG_KEY_IS_ANY, rows_by(lambda e, p: _row(e, p, key=_common(e, p) > 0))),
         (LOOKUP_LONGER_THAN_PROMPT, rows_by(lambda e, p: _row(e, p, key=_common(e, p) == min(len(e), len(p))))),
     ]
@@ -618,6 +638,7 @@ def _lookup_suspects(table: dict[str, tuple[list[list[int]], list[int]]]) -> lis
         (LOOKUP_NEAR_MISS, lambda n: shares_most(n, 1)),
         (LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, False)),
         (LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, True)),
+        (LOOKUP_NEAR_MISS, lambda n: max(table[n][0], key=lambda e: _common(e, table[n][1]), default=None)),
     ]
 
 
@@ -775,6 +796,7 @@ _ODD_CONTENTS = {
     "blanks at the ends of contents": ("  {} and {} ", " {}\n"),
     "contents of blanks alone": (" ", "\n\n"),
     "contents that begin with a newline": ("\n{}", "\n\n{}\n"),
+    "contents with tabs and carriage returns": ("{}\r\n\t{}", "\t{}\r\n"),
     "contents beyond ASCII": ("Œuvre {} naïve, 漢字", "Ja: {} 🙂 é"),
     "contents that look like a message": ("<|endoftext|>assistant\n{}", "<|endoftext|>user\n{}"),
     "contents that hold the think block": ("[think]{}", "[think] {} [think]"),
@@ -816,7 +838,7 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
         return _text(student, "render_chat", messages, **options)
 
     for number, kind in enumerate(_ODD_CONTENTS):
-        n_turns = 1 + number % 4
+        n_turns = 12 if kind == "plain contents" else 1 + number % 4
         talk = _talk(cases, kind, max(n_turns, 2))
         if number % 2:
             talk = [{"role": "system", "content": "Answer in one line."}, *talk]
@@ -861,6 +883,9 @@ def _expect_contents(text: str, messages: list[dict[str, str]], where: str) -> N
             elif NO_THOUGHT in content or START in content:
                 bug = MARKERS_REMOVED
             raise Failure(None, f"The content of message {i} (counted from 0) is not there unchanged ({where}).", bug)
+        if after > place and message["role"] != "assistant":
+            detail = f"Message {i} (counted from 0) has something between its heading and its content ({where})."
+            raise Failure(None, detail, THINK_FOR_OTHERS)
         place = after + len(content)
 
 
@@ -885,7 +910,7 @@ def _tools(cases: Cases) -> list[dict[str, Any]]:
             "arguments": {word[1]: {"type": "integer", "minimum": 1}, word[2]: {"type": "string", "enum": word[3:6]}},
             "tags": [{"zone": word[6], "area": 2}, {"kind": "any", "exact": True}],
         },
-        {"name": f"ask_{word[7]}", "arguments": {}, "cost": 0.5},
+        {"name": f"Ask_{word[7]}", "arguments": {}, "cost": 0.5},
     ]
 
 
@@ -910,7 +935,10 @@ def volatile_last(student: Student, cases: Cases) -> None:
     words = [_WORDS[i] + str(i * 7 + 100) for i in rng.permutation(len(_WORDS))]
     system, tools = f"Keep to the {words[0]}.\nSpeak of the {words[1]} first.", _tools(cases)
     talk = _talk(cases, "plain contents", 3)[:-1]
-    times, notes = [f"It is {rng.integers(10, 24)}:{m} o'clock" for m in (11, 12)], [f"{w} is new" for w in words[2:6]]
+    times, notes = (
+        [f"It is {rng.integers(10, 24)}:{m} o'clock" for m in (11, 12)],
+        [f"{w} is new" for w in sorted(words[2:6])[::-1]],
+    )
     with_time = {"now": times[0]}
     variants = {
         "neither time nor notes": {},
@@ -998,6 +1026,12 @@ def _expect_parts(prompt, system, tools, messages, options, where) -> int:
         raise Failure(None, f"The time is not in the prompt ({where}).", TIME_LEFT_OUT)
     if any(note not in prompt for note in options.get("notes", ())):
         raise Failure(None, f"A note is not in the prompt ({where}).", NOTES_LEFT_OUT)
+    changing = [text for text in (options.get("now"), *options.get("notes", ())) if text is not None]
+    lines = iter(prompt[place:].splitlines())
+    if all(text in prompt[place:] for text in changing) and not all(
+        any(text in line for line in lines) for text in changing
+    ):
+        raise Failure(None, f"Time and notes do not stand on lines of their own, in order ({where}).", CONTEXT_LINES)
     return place
 
 
@@ -1096,7 +1130,12 @@ def _expect_every_field(key: Callable, first: Any, base: dict[str, str], word: s
             bug = KEY_SAME_FOR_ALL if key([3, 5, 8]) == first else KEY_IDS_ALONE
         raise Failure(None, f"A change in {' or '.join(same)} alone leaves the key as it was.", bug)
     for field, value in base.items():
-        for what, other in (("in capitals", value.upper()), ("with a blank at its end", value + " ")):
+        for what, other in (
+            ("in capitals", value.upper()),
+            ("with a blank at its end", value + " "),
+            ("with a blank at its start", " " + value),
+            ("with a letter beyond ASCII at its end", value + "é"),
+        ):
             if key(**{field: other}) == first:
                 raise Failure(None, f"With the {field} {what}, the key is the same.", KEY_NORMALIZED)
     for a, b in permutations(base, 2):
@@ -1118,6 +1157,12 @@ def _expect_every_id(key: Callable, first: Any, ids: list[int]) -> None:
     for step in (256, 4096, 32768):
         if key([*ids[:-1], ids[-1] + step]) == first or key([ids[0] + step, *ids[1:]]) == first:
             raise Failure(None, f"With one id greater by {step} alone, the key is the same.", KEY_IDS_WRAP)
+    many = [i % 50_000 for i in range(40_001, 41_601)]  # a prompt of a usual length, and ids as large as GPT-2's
+    whole = key(many)
+    for i in (0, 128, 800, len(many) - 1):
+        if key([*many[:i], many[i] + 1, *many[i + 1 :]]) == whole:
+            detail = f"With a change in id {i} of {len(many)} alone, the key is the same."
+            raise Failure(None, detail, KEY_SOME_IDS)
     exchanged = [*ids[: n - 2], ids[n - 1], ids[n - 2]]
     balanced = [ids[0] + 1, *ids[1:-1], ids[-1] - 1]
     for what, other in (("two ids exchanged", exchanged), ("one id greater by 1 and one less", balanced)):
@@ -1127,6 +1172,10 @@ def _expect_every_id(key: Callable, first: Any, ids: list[int]) -> None:
 
 def _expect_no_collision(key: Callable, ids: list[int]) -> None:
     keys = [repr(key([i, *ids[:2]])) for i in range(200)]
+    sizes = {"str": 11, "bytes": 8}  # shorter ones cannot hold 64 bits
+    one = key(ids)
+    if len(set(keys)) > 1 and (len(one) < sizes.get(type(one).__name__, 0) if isinstance(one, (str, bytes)) else False):
+        raise Failure(None, f"A key has a length of {len(one)} only.", KEY_TOO_SHORT)
     if 1 < len(set(keys)) < len(keys):
         detail = f"{len(keys)} different lists of ids have {len(set(keys))} different keys."
         raise Failure(None, detail, KEY_TOO_SHORT)
@@ -1147,6 +1196,12 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
                 holding = ", when they hold the separator too" if separator else ""
                 detail = f"The same letters, divided between {a} and {b} at another place{holding}, give the same key."
                 raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)
+    for separator in ("\t", ";", "#", "\x1f", "::", "||", "|||", "--", "__", ".", "&", "@", " | ", "\\", "~", "+"):
+        for a, b in pairwise(KEY_FIELDS):  # less common ones, and only where fields follow each other
+            one = {a: f"{left}{separator}{middle}", b: right}
+            if key([7], **one) == key([7], **{a: left, b: f"{middle}{separator}{right}"}):
+                detail = f"A separator inside {a} or {b} moves the border between them and gives the same key."
+                raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD)
     for separator in ("", "|", ",", ":", "/", "-", "_", " "):
         for field in KEY_FIELDS:
             one = key([2, 3], **{field: f"{left}{separator}1"})

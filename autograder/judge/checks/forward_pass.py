@@ -8,7 +8,7 @@ import numpy as np
 
 from autograder.judge import bugs
 from autograder.judge.bugs import Bug, define
-from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import Mistakes, gelu, layer_norm
@@ -187,25 +187,6 @@ PARALLEL = define(
     "MLP in parallel with attention",
     "It looks as if the MLP read the block's input: it reads the sum of that and what attention gave.",
 )
-NORMED_RESIDUAL = define(
-    "normed-residual",
-    "added to the normalized x",
-    "It looks as if attention and MLP were added to the normalized x: keep the x from before the layer norm, and add "
-    "to that.",
-)
-NO_RESIDUAL_ATTENTION = define(
-    "no-residual-attention",
-    "no residual around attention",
-    "It looks as if attention replaced x: its result is added to x.",
-)
-NO_RESIDUAL_MLP = define(
-    "no-residual-mlp", "no residual around the MLP", "It looks as if the MLP replaced x: its result is added to x."
-)
-NO_RESIDUAL = define(
-    "no-residual",
-    "no residual at all",
-    "It looks as if attention and then the MLP replaced x: the result of each is added to x.",
-)
 RESIDUAL_INPUT_ONLY = define(
     "residual-input-only",
     "MLP added to the block's input",
@@ -214,7 +195,6 @@ RESIDUAL_INPUT_ONLY = define(
 )
 NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
 NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
-LN_1_TWICE = define("ln-1-twice", "ln_1 used twice", "It looks as if ln_1 were used where ln_2 belongs.")
 WTE_SCALED = define(
     "wte-scaled",
     "token embeddings scaled",
@@ -248,6 +228,12 @@ NOTEBOOK_WEIGHTS = define(
     "notebook-weights",
     "the notebook's own weights",
     "These are the numbers of the trained model: use the weights that are passed, not the notebook's variable.",
+)
+LOGITS_REMEMBERED = define(
+    "logits-remembered",
+    "logits remembered by the ids alone",
+    "These are the logits of other weights for the same tokens: what is remembered between calls must depend on the "
+    "weights too.",
 )
 LOGITS_TRANSPOSED = define(
     "logits-transposed", "logits transposed", "It looks as if rows and columns were swapped: a row is a position."
@@ -344,14 +330,15 @@ _ATTENTION: tuple[Suspect, ...] = (
 _BLOCK: tuple[Suspect, ...] = (
     (POST_NORM, Mistakes(order="post-norm")),
     (PARALLEL, Mistakes(order="parallel")),
-    (NORMED_RESIDUAL, Mistakes(order="normed-residual")),
-    (NO_RESIDUAL_ATTENTION, Mistakes(residual="no-attention")),
-    (NO_RESIDUAL_MLP, Mistakes(residual="no-mlp")),
-    (NO_RESIDUAL, Mistakes(residual="none")),
+    (bugs.NORMED_RESIDUAL, Mistakes(order="normed-residual")),
+    (bugs.NORMED_RESIDUAL, Mistakes(order="normed-attention")),
+    (bugs.NO_RESIDUAL_ATTENTION, Mistakes(residual="no-attention")),
+    (bugs.NO_RESIDUAL_MLP, Mistakes(residual="no-mlp")),
+    (bugs.NO_RESIDUAL, Mistakes(residual="none")),
     (RESIDUAL_INPUT_ONLY, Mistakes(residual="input-only")),
     (NO_LN_1, Mistakes(order="no-ln_1")),
     (NO_LN_2, Mistakes(order="no-ln_2")),
-    (LN_1_TWICE, Mistakes(order="ln_1-twice")),
+    (bugs.LN_1_TWICE, Mistakes(order="ln_1-twice")),
     (GELU_SIGMOID, Mistakes(gelu="sigmoid")),
     (GELU_RELU, Mistakes(gelu="relu")),
     (GELU_NONE, Mistakes(gelu="none")),
@@ -662,6 +649,18 @@ def forward_recompute(student: Student, cases: Cases) -> None:
     # tolerance. On the trained model they graze it; its 12 blocks are seen in its greedy ids, which are clear.
     deep = cases.random_model(GPT2Config(n_layer=12, n_head=3, n_embd=15, n_ctx=17, n_vocab=41))
     _compare_lengths(student, cases, deep, (1, 9, 17))
+    _compare_lengths(student, cases, cases.long, (1, 32, 33, 65, 150))
+    model = cases.odd[1]
+    twin, ids = random_judge_model(model.config, cases.number("twin")), cases.ids(model, 6)
+    student.array("forward", ids, model)
+    expect_close(
+        student.array("forward", ids, twin),
+        twin.reference.logits(ids),
+        name="forward",
+        where="for tokens that another model of the same shape has just been given",
+        axes=("position", "token id"),
+        suspects=[(LOGITS_REMEMBERED, lambda: model.reference.logits(ids))],
+    )
 
 
 def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths) -> None:
@@ -833,25 +832,41 @@ def _expect_ids(student, cases, model, prompt, expected, where):
     seen = prompt + expected[:wrong]
     if not _right_at(student, model, seen):
         raise Failure(None, f"{detail} The logits of forward are wrong there too, so look at its checks first.")
-    raise Failure(None, detail, _recognize_ids(cases, model, prompt, actual))
+    raise Failure(None, detail, _recognize_ids(student, cases, model, prompt, actual))
 
 
-def _recognize_ids(cases: Cases, model: JudgeModel, prompt: list[int], actual: list[int]) -> Bug | None:
-    """How the wrong ids were chosen from right logits."""
+def _recognize_ids(
+    student: Student, cases: Cases, model: JudgeModel, prompt: list[int], actual: list[int]
+) -> Bug | None:
+    """How the wrong ids were chosen from right logits: what explains them, and those of other prompts as well.
+
+    A short run of ids may agree with anything by chance.
+    """
     logits, trained_logits = model.reference.logits, cases.trained.reference.logits
+    answers = [(prompt, actual)]
+    for n_prompt in (3, 5, 7):
+        other = cases.ids(model, n_prompt, "recognize")
+        try:
+            answers.append((other, student.ids("generate_recompute", other, 4, model)))
+        except (Failure, StudentError):
+            return None
     for bug, choose in (
-        (LAST_TOKEN_ALONE, lambda ids: logits(ids[-1:])[-1].argmax()),
-        (FIRST_ROW_CHOSEN, lambda ids: logits(ids)[0].argmax()),
-        (SEQUENCE_NOT_GROWN, lambda ids: logits(prompt)[-1].argmax()),
-        (SMALLEST_CHOSEN, lambda ids: logits(ids)[-1].argmin()),
-        (NOTEBOOK_WEIGHTS, lambda ids: trained_logits(ids)[-1].argmax()),
+        (LAST_TOKEN_ALONE, lambda ids, n: logits(ids[-1:])[-1].argmax()),
+        (FIRST_ROW_CHOSEN, lambda ids, n: logits(ids)[0].argmax()),
+        (SEQUENCE_NOT_GROWN, lambda ids, n: logits(ids[:n])[-1].argmax()),
+        (SMALLEST_CHOSEN, lambda ids, n: logits(ids)[-1].argmin()),
+        (NOTEBOOK_WEIGHTS, lambda ids, n: trained_logits(ids)[-1].argmax()),
     ):
-        ids = list(prompt)
-        for _ in actual:
-            ids.append(int(choose(ids)))
-        if ids[len(prompt) :] == actual:
+        if all(_chosen(choose, prompt, len(ids)) == ids for prompt, ids in answers):
             return bug
     return None
+
+
+def _chosen(choose: Callable[[list[int], int], int], prompt: list[int], n_new: int) -> list[int]:
+    ids = list(prompt)
+    for _ in range(n_new):
+        ids.append(int(choose(ids, len(prompt))))
+    return ids[len(prompt) :]
 
 
 # What the checks share

@@ -18,9 +18,14 @@ from autograder.judge.bugs import (
     HEADS_MERGED_WRONG,
     HEADS_SPLIT_WRONG,
     KEYS_VALUES_SWAPPED,
+    LN_1_TWICE,
     MASK_WITHOUT_OFFSET,
     NO_CAUSAL_MASK,
     NO_FINAL_LAYER_NORM,
+    NO_RESIDUAL,
+    NO_RESIDUAL_ATTENTION,
+    NO_RESIDUAL_MLP,
+    NORMED_RESIDUAL,
     POSITIONS_COUNTED_TWICE,
     POSITIONS_MISSING,
     POSITIONS_RESET,
@@ -45,7 +50,8 @@ CLEAR = 0.02  # a greedy choice counts when the best logit leads by this much; f
 ALL_ROWS = define(
     "prefill-all-rows",
     "logits of every token returned",
-    "The logits of all tokens were returned: only those after the last token are asked for, one row [n_vocab].",
+    "There is an axis too many: only the logits after the last token are asked for, one row [n_vocab]. x[-1] is one "
+    "row; x and x[-1:] are tables.",
 )
 SAME_POSITION = define(
     "prefill-one-position",
@@ -84,6 +90,11 @@ LOOKS_AHEAD = define(
     "later tokens change earlier rows",
     "The rows of earlier tokens change when a later token of the prompt changes, so a token can see what comes after "
     "it: look at the mask.",
+)
+ATTENDS_TOO_EARLY = define(
+    "decode-attends-too-early",
+    "attends before it appends",
+    "It looks as if the new token did not see itself: append its keys and values first, then attend.",
 )
 ROW_NOT_KEPT = define(
     "decode-row-not-kept",
@@ -230,6 +241,12 @@ _MODEL_MISTAKES: tuple[tuple[Bug, Mistakes], ...] = (
     (HEADS_SPLIT_WRONG, RIGHT.with_(split="reshape")),
     (SCORES_UNSCALED, RIGHT.with_(scale="none")),
     (SCORES_SCALED_BY_EMBD, RIGHT.with_(scale="n_embd")),
+    (NORMED_RESIDUAL, RIGHT.with_(order="normed-residual")),
+    (NORMED_RESIDUAL, RIGHT.with_(order="normed-attention")),
+    (NO_RESIDUAL_ATTENTION, RIGHT.with_(residual="no-attention")),
+    (NO_RESIDUAL_MLP, RIGHT.with_(residual="no-mlp")),
+    (NO_RESIDUAL, RIGHT.with_(residual="none")),
+    (LN_1_TWICE, RIGHT.with_(order="ln_1-twice")),
 )
 
 
@@ -276,6 +293,8 @@ def _wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[
     if n_new > 1:
         yield SAME_POSITION, at([n_past] * n_new)
         yield SAME_POSITION, at([n_past + n_new - 1] * n_new)
+    if n_past and n_new == 1:
+        yield ATTENDS_TOO_EARLY, lambda: reference.run(new, past=past, mistakes=RIGHT.with_(mask="strict"))
     for bug, mistakes in _MODEL_MISTAKES:
         yield bug, lambda m=mistakes: reference.run(new, past=past, mistakes=m)
         if n_past > 0:
@@ -330,6 +349,7 @@ def prefill_logits(student, cases):
         (small, (*range(2, small.config.n_ctx + 1), 1)),  # 1 last: it makes the poorest example
         (middle, (1, 2, 3, middle.config.n_ctx)),
         (large, (2, 9, large.config.n_ctx)),
+        (cases.long, (32, 64, 65, 129)),  # at and past the sizes of blocks
         (cases.trained, (1, 37)),
     ):
         ids = cases.ids(model, max(lengths))
@@ -365,7 +385,14 @@ def prefill_cache(student, cases):
                 if student.length(cache) == 0:  # whose keys may be anything
                     raise Failure(None, f"The cache is empty ({_after(model, n)}).", OWN_CACHE if n > 1 else None)
                 try:
-                    _expect_rows(student.read_cache(cache, "the cache"), model, ids[:n], 0, _after(model, n))
+                    kv = student.read_cache(cache, "the cache")
+                except StudentError as error:
+                    if "NoneType" not in error.message:
+                        raise
+                    detail = f"Some layers of the cache hold no rows ({_after(model, n)})."
+                    raise Failure(None, detail, ONE_LAYER_FOR_ALL) from None
+                try:
+                    _expect_rows(kv, model, ids[:n], 0, _after(model, n))
                 except Failure as failure:
                     bug = failure.bug if n > 3 else None  # at one to three tokens many mistakes look alike
                     if n > 3 and bug is None and _looks_ahead(student, model, ids[:n]):
@@ -457,6 +484,7 @@ def prefill_in_chunks(student, cases):
     for model, n, firsts in (
         (small, 11, range(1, 11)),
         (large, large.config.n_ctx, (1, 2, 12, 25)),
+        (cases.long, 150, (32, 64, 128)),
         (cases.trained, 24, (9,)),
     ):
         ids = cases.ids(model, n)
@@ -502,6 +530,7 @@ def decode_every_step(student, cases):
     for model, lengths in (
         (small, range(1, small.config.n_ctx)),
         (large, (1, 2, 12, large.config.n_ctx - 1)),
+        (cases.long, (32, 63, 64, 128, 149)),
         (cases.trained, (1, 30)),
     ):
         ids = cases.ids(model, max(lengths) + 1)
@@ -597,7 +626,9 @@ def generate_ids(student, cases):
         i for i, (request, answer) in enumerate(zip(requests, answers, strict=True)) if not request.is_right(answer)
     ]
     if wrong:
-        detail = f"{requests[wrong[0]].fault(answers[wrong[0]])} {len(wrong)} of {len(requests)} requests go wrong."
+        detail = (
+            f"{requests[wrong[0]].fault(answers[wrong[0]])} Requests that go wrong: {len(wrong)} of {len(requests)}."
+        )
         if not all(_parts_work(student, request) for request in requests[:2]):
             raise Failure(None, f"{detail} {PARTS_WRONG}")
         raise Failure(None, detail, _ids_bug(student, requests, answers, wrong))
@@ -642,7 +673,8 @@ class Request:
         if isinstance(ids, StudentError):
             return f"{ids.sentence[:-1]}, {self.where}."
         if len(ids) != self.n_new:
-            return f"generate returned {len(ids)} ids where {self.n_new} are asked for ({self.where})."
+            got = f"{len(ids)} id{'' if len(ids) == 1 else 's'}"
+            return f"generate returned {got} where n_new is {self.n_new} ({self.where})."
         first = next(i for i, (a, b) in enumerate(zip(ids, self.clear, strict=False)) if a != b)
         return f"New id {first + 1} of {self.n_new} is not the greedy one ({self.where})."
 
