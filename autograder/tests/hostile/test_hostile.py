@@ -8,6 +8,8 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -23,6 +25,7 @@ HONEST = ("adele", "mohammed", "zoe")  # the first, one in the middle and the la
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 PROBES = [a.name for a in ATTACKS if any("FOUND" in source for source in a.cells.values())]
 SHORT = [f"--SubmissionExporter.{name}_seconds={n}" for name, n in (("cell", 10), ("call", 2), ("total", 20))]
+AGAIN = ("zoe", "script-in-messages", "pipe-forged", "pipe-flood", "loops", "exits", "patched-runtime", "file-of-names")
 SCRIPTED_NAME = "script<b onmouseover=alert(1)>"
 
 
@@ -208,11 +211,39 @@ def test_a_name_of_a_student_is_text_on_the_pages(course, pages):
     assert not any("<b onmouseover" in page for page in pages.values())
 
 
+# The other command
+
+
+@pytest.fixture(scope="module")
+def by_grade(course, pages):
+    """A part of the class marked again by `autograder grade`."""
+    before = {student: course.scores(student) for student in AGAIN}
+    with (course.folder / "nbgrader_config.py").open("a") as config:
+        config.writelines(f"c.{option.removeprefix('--')}\n" for option in SHORT)
+    command = [sys.executable, "-m", "autograder", "grade", STAGE.name, "--force", "--course", str(course.folder)]
+    command += [f"--student={student}" for student in AGAIN]
+    environment = os.environ | {"TMPDIR": str(course.temporary)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return before, run
+
+
+def test_autograder_grade_comes_to_the_same_and_its_output_cannot_be_forged(course, by_grade):
+    before, run = by_grade
+    assert run.returncode == 0, run.stderr
+    assert {student: course.scores(student) for student in AGAIN} == before
+    output = run.stdout + run.stderr
+    assert "Traceback" not in output and all(c.isprintable() or c == "\n" for c in output)
+    rows = [line for line in output.splitlines() if "forged" in line]
+    assert rows and not any(re.match(r" *zoe ", row) for row in rows)
+    assert re.search(rf"{STAGE.assignment}: {len(AGAIN)} graded", output)
+    assert list(course.temporary.iterdir()) == []
+
+
 # The gradebook
 
 
 @pytest.fixture(scope="module")
-def again(pages, course):
+def again(pages, by_grade, course):
     """One hostile submission graded again: the gradebook's rows before and after."""
     before = _rows(course)
     hand_in_again = course.path("patched-runtime")
