@@ -1,6 +1,7 @@
 """Live comparison with `transformers`, where PyTorch is installed (`make test-peers`).
 
-Its logits are float32 and the judge's float64, so they agree to the rounding of a float32 pass: 1e-4 is asked.
+Its logits are float32 and the judge's float64, so they agree to the rounding of a float32 pass: 1e-4 is asked. The
+course's own functions, float32 as well, are held to the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.numpy import save_file  # noqa: E402
 
+from autograder.bench.solved import solved  # noqa: E402
 from autograder.judge.recompute import Reference  # noqa: E402
 from autograder.model import GPT2Config, load_model, load_tokenizer, random_model, tensors_of  # noqa: E402
 from autograder.model.config import config_to_hf  # noqa: E402
@@ -36,6 +38,12 @@ SHAPES = {
     "primes": GPT2Config(n_layer=11, n_head=5, n_embd=35, n_ctx=41, n_vocab=97),
     "a long context": GPT2Config(n_layer=2, n_head=2, n_embd=16, n_ctx=700, n_vocab=13),
 }
+
+
+@pytest.fixture(scope="module")
+def course():
+    """The course's own functions, of all stages."""
+    return solved(sharing=True)
 
 
 def transformers_model(config: GPT2Config, seed: int):
@@ -82,19 +90,90 @@ def test_every_position_of_every_shape(tmp_path, name):
     assert_same(model, weights, lengths_to_the_limit(config))
 
 
-@pytest.mark.parametrize("name", ["gpt2", "primes"])
-def test_greedy_text(tmp_path, name):
+def greedy(model, prompt: list[int], n_new: int) -> list[int]:
+    """The n_new likeliest next ids, each from a pass of transformers over everything before it."""
+    ids = list(prompt)
+    for _ in range(n_new):
+        ids.append(int(logits_of(model, ids)[-1].argmax()))
+    return ids[len(prompt) :]
+
+
+def clear_prompt(reference: Reference, n_prompt: int, n_new: int) -> list[int]:
+    """A prompt after which the two likeliest ids are never so close that rounding could decide between them."""
+    for seed in range(100):
+        prompt = some_ids(reference.config, n_prompt, seed)
+        if min(reference.greedy(prompt, n_new)[1]) > 10 * TOLERANCE:
+            return prompt
+    raise AssertionError("no such prompt in 100")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_greedy_text_with_the_cache(tmp_path, course, name):
+    """50 tokens, or as many as the context has room for; the course's generate, and the judge without a cache."""
     config = SHAPES[name]
     model = transformers_model(config, seed=2)
     model.save_pretrained(tmp_path)
-    prompt = some_ids(config, 4)
-    n_new = min(50, config.n_ctx - len(prompt) + 1)
-    ids = list(prompt)
-    for _ in range(n_new):
-        ids.append(int(logits_of(model, ids[: config.n_ctx])[-1].argmax()))
-    new_ids, gaps = Reference(load_model(tmp_path)).greedy(prompt, n_new)
-    assert min(gaps) > TOLERANCE
-    assert new_ids == ids[len(prompt) :]
+    weights = load_model(tmp_path)
+    reference = Reference(weights)
+    n_prompt = min(4, config.n_ctx - 1)
+    n_new = min(50, config.n_ctx - n_prompt + 1)
+    prompt = clear_prompt(reference, n_prompt, n_new)
+    expected = greedy(model, prompt, n_new)
+    assert course.generate(prompt, n_new, weights) == expected
+    assert reference.greedy(prompt, n_new)[0] == expected
+    assert course.generate_recompute(prompt, min(n_new, 5), weights) == expected[:5]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_courses_functions_at_every_position(tmp_path, course, name):
+    """In one pass, in chunks, and on a saved prefix."""
+    config = SHAPES[name]
+    model = transformers_model(config, seed=7)
+    model.save_pretrained(tmp_path)
+    weights = load_model(tmp_path)
+    for n_seq in lengths_to_the_limit(config):
+        ids = some_ids(config, n_seq, seed=n_seq)
+        expected = logits_of(model, ids)
+        same = {"atol": TOLERANCE, "rtol": 0}
+        np.testing.assert_allclose(course.forward(ids, weights), expected, **same)
+        cache = course.ModelCache(config.n_layer)
+        for start in range(0, n_seq, 100):
+            chunk = ids[start : start + 100]
+            np.testing.assert_allclose(course.prefill(chunk, weights, cache), expected[start + len(chunk) - 1], **same)
+        if n_seq > 1:
+            n_prefix = n_seq // 2
+            saved = course.save_prefix_cache(ids[:n_prefix], weights)
+            for use in (course.generate_with_prefix, generate_on_a_shared_prefix(course)):
+                np.testing.assert_allclose(use(saved, n_prefix, ids[n_prefix:], weights), expected[-1], **same)
+
+
+def generate_on_a_shared_prefix(course):
+    return lambda saved, n, ids, weights: course.generate_sharing(course.SharedCache(saved), n, ids, weights)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "the smallest", "primes", "a long context"])
+def test_the_end_of_the_context(tmp_path, course, name):
+    """One before the limit, exactly at it, and one past it, where every engine refuses."""
+    config = SHAPES[name]
+    model = transformers_model(config, seed=8)
+    model.save_pretrained(tmp_path)
+    weights = load_model(tmp_path)
+    reference = Reference(weights)
+    for n_rows in (config.n_ctx - 1, config.n_ctx):  # rows of the cache: the last new id needs none
+        n_new = min(3, n_rows)
+        prompt = clear_prompt(reference, n_rows - n_new + 1, n_new)
+        assert course.generate(prompt, n_new, weights) == greedy(model, prompt, n_new)
+        with pytest.raises(ValueError, match="n_ctx"):
+            course.generate(prompt, n_new + 1 + config.n_ctx - n_rows, weights)
+    too_long = some_ids(config, config.n_ctx + 1)
+    for run in (
+        lambda: course.forward(too_long, weights),
+        lambda: course.prefill(too_long, weights, course.ModelCache(config.n_layer)),
+        lambda: reference.logits(too_long),
+        lambda: logits_of(model, too_long),
+    ):
+        with pytest.raises((ValueError, IndexError)):
+            run()
 
 
 def test_a_model_saved_without_its_head_has_no_prefix(tmp_path):
@@ -110,13 +189,15 @@ def test_a_model_saved_in_several_files(tmp_path):
     assert_same(model, load_model(tmp_path), [9])
 
 
-def test_float16_files(tmp_path):
+def test_float16_files(tmp_path, course):
     config = SHAPES["primes"]
     transformers_model(config, seed=4).half().save_pretrained(tmp_path)
     weights = load_model(tmp_path)
     assert weights.note.endswith("widened from float16")
     wide = transformers.GPT2LMHeadModel.from_pretrained(tmp_path, dtype=torch.float32).eval()
     assert_same(wide, weights, lengths_to_the_limit(config))
+    prompt = clear_prompt(Reference(weights), 4, config.n_ctx - 3)
+    assert course.generate(prompt, config.n_ctx - 3, weights) == greedy(wide, prompt, config.n_ctx - 3)
 
 
 def test_bfloat16_files_are_refused_with_an_instruction_that_works(tmp_path):
