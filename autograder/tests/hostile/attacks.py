@@ -507,7 +507,7 @@ def read_prefix_cache(path, weights):
 """,
         },
         earns=EVERYTHING,
-        loses=("cache-file-round-trip", "cache-file-refusals"),
+        loses=("cache-file-round-trip",),
     ),
     Attack(
         "patched-runtime",
