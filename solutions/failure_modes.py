@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 5. How prefix reuse fails
 #
-# A reused prefix cache is right only if three things hold: the positions continue, the saved cache stays as it was,
-# and the new prompt really begins with the saved ids. When one of them fails, nothing crashes. Either the answers are
+# A reused prefix cache is right only if three things hold: the positions continue, the saved cache stays as it was, and
+# the new prompt really begins with the saved ids. When one of them fails, nothing crashes. Either the answers are
 # wrong, or they are right and every request pays the full price, and nobody is told. In this notebook each failure is
-# reproduced, measured, and diagnosed with tools that you write; then it is repaired. The token counts are those of
-# failures that happened in practice.
+# reproduced, measured, and diagnosed, from section c on with tools that you write; then it is repaired. The token
+# counts are those of failures that happened in practice.
 #
 # **You will build:** a count of the shared prefix, a log of lookup decisions, the lookup itself, a one-line diagnosis
 # of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
@@ -98,9 +98,9 @@ autograder.charts.token_strip(
 # random weights and room for 8,192 tokens. What it would say is meaningless; what it costs is real.
 #
 # A cost has three figures. *Tokens*: how many go through the model. *Attention units*: how many pairs of tokens would
-# be scored if every token were scored with every other, less those of the reused part: `total² - reused²`. That is
-# 196 for 14 tokens cold, and 96 with 10 of them reused. *Seconds*: measured, the median of three runs, or one run
-#    where it takes long.
+# be scored if every token were scored with every other, less those of the reused part: `total² - reused²`. That is 196
+# for 14 tokens cold, which means with nothing reused, and 96 with 10 of them reused. *Seconds*: measured, the median of
+# three runs, or one run where it takes long.
 #
 # `record` keeps a line for the table at the end of the notebook.
 
@@ -543,13 +543,14 @@ def explain_miss(stored_ids, live_ids):
     """One line of text that says where a stored entry and a live prompt diverge.
 
     stored_ids, live_ids: lists of token ids, of any lengths.
-    The line has this form, with 5919 the number of ids they share from the start and 5923 the number of stored ids:
+    For stored [5, 7, 9, 2] and live [5, 7, 8], of which 2 ids are shared from the start and 4 are stored, the line is
 
-        common=5919 of 5923; stored next: 61; live next: 415
+        common=2 of 4; stored next: 9; live next: 8
 
-    The two last numbers are the first id after the shared ones on each side. A side that has no id there says `end`:
+    The two last numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
+    For stored [5, 7] and live [5, 7, 8]:
 
-        common=5923 of 5923; stored next: end; live next: 415
+        common=2 of 2; stored next: end; live next: 8
     """
     ### BEGIN SOLUTION
     common = longest_common_prefix(stored_ids, live_ids)
@@ -586,8 +587,8 @@ for name, ids in small.items():
 # A *template* writes the messages of a chat as one text. This one begins each message with `START`, the role and a
 # newline. `START` is a special token: the tokenizer never merges anything with it, so messages cannot run together.
 # The *generation prompt* at the end opens the assistant's message. It also holds an empty think block, `[think]`,
-# which tells the model to answer without thinking aloud. The block must be there; leaving it out would be another
-# request.
+# which tells the model to answer without thinking aloud. The block must stay there: without it the model would be asked
+# for something else.
 #
 # `drifting_render_chat` (in the second setup cell) puts the block into the generation prompt. But when the answer has
 # become history, it writes the assistant's message without the block. The same words, at two times, are different
@@ -743,9 +744,9 @@ record(
 # %% [markdown]
 # ## e. A system block that changes
 #
-# An agent works in steps. At each step, its program recalls a note that may help and writes it into the system
-# prompt, after the first 314 tokens. The note is chosen by the *newest* message, so at almost every step it is
-# another one. Here are six steps of such a conversation; the last prompt has 4,748 tokens.
+# An *agent* is a program that lets a model work in steps. At each step, the program recalls a note that may help and
+# writes it into the system prompt, after the first 314 tokens. The note is chosen by the *newest* message, so at almost
+# every step it is another one. Here are six steps of such a conversation; the last prompt has 4,748 tokens.
 
 # %% tags=["chart"]
 notes = {
@@ -1054,7 +1055,7 @@ autograder.check("key-separates")
 # Python's `hash()` of a text is another number in every process: try it in two terminals. A digest from `hashlib` is
 # the same everywhere: `hashlib.sha256(data).hexdigest()`, with `data` as bytes, which `text.encode()` gives. Text put
 # together with a separator is ambiguous as soon as a field holds the separator. A format that quotes its fields, such
-# as `json.dumps` of a list, is not.
+# as `json.dumps` of a list, is not; its text is a right key as it is, and a digest of it a short one.
 #
 # </details>
 #

@@ -13,12 +13,13 @@
 # %% [markdown]
 # # 4. Save and reuse a prefix cache
 #
-# **What you will build.** Many requests begin with the same text: a system prompt, a document, the first part of a
-# conversation. You will run that text through the model once, save its KV cache, and let any number of requests
-# continue from it. Then you will put the cache into a file and read it back, without ever accepting a file that does
-# not fit. At the end you measure what it is worth: a request with 400 shared tokens and 8 of its own becomes many times
-# faster. Every serving engine does this, and almost every one has had it wrong at some time without noticing, because
-# a wrong cache raises no error.
+# **What you will build.** Many requests begin with the same text: a system prompt (the instructions that a program puts
+# before every conversation), a document, the first part of a conversation. You will run that text through the model
+# once, save its KV cache, and let any number of requests continue from it. Then you will put the cache into a file and
+# read it back, without ever accepting a file that does not fit. At the end you measure what it is worth: a request with
+# 400 shared tokens and 8 of its own becomes many times faster. Every serving engine, which is a program that answers
+# many people with one model, does this. It is easily wrong without anybody noticing, because a wrong cache raises no
+# error.
 #
 # **Time.** About three hours.
 #
@@ -284,8 +285,8 @@ print("the saved cache is unchanged:", content(saved) == before)
 
 # %% [markdown]
 # And the mistake: the same call with `prefix_len=0`. There is no error (unless you chose to raise one), and the logits
-# are off by a million times more. Look at the five likeliest next tokens: the list does not look broken. You would not
-# notice.
+# are off by several hundred thousand times as much. Look at the five likeliest next tokens: the list does not look
+# broken. You would not notice.
 
 
 # %% tags=["chart"]
@@ -322,9 +323,10 @@ except (ValueError, IndexError) as error:
 # | | `layers.0.keys`, `layers.0.values`, `layers.1.keys`, ... | float32 `[n_head, n_seq, head_dim]` each |
 # | metadata | `fingerprint`, `prefix_len`, `dtype`, `layout` | the facts below, each as text |
 #
-# The **fingerprint** says which model the cache belongs to: a hash over the model's config and the bytes of every
-# weight. `autograder.model_fingerprint(weights)` computes it. The name of a model would not do. Fine-tune it for one
-# step, and its name and its shapes are what they were, while every key and every value is another one.
+# The **fingerprint** says which model the cache belongs to. It is a hash, a short text computed from the model's config
+# and the bytes of every weight; when any of them changes, another text comes out.
+# `autograder.model_fingerprint(weights)` computes it. The name of a model would not do. Train it for one more step, and
+# its name and its shapes are what they were, while every key and every value is another one.
 #
 # You will write four short functions. The first two say what a file must be like; the writer and the reader both use
 # them. The checks look at the last two only. So you may also choose another file format and cut the work otherwise,
@@ -388,7 +390,8 @@ def check_tensors(tensors, weights):
 #
 # </details>
 #
-# Try it before you go on. The first call must return quietly; each of the others must name what is wrong.
+# Try it before you go on. The first call must return quietly; each of the others must name what is wrong. With one id
+# too few, that is `layers.0.keys`: the ids alone look right, and the rows no longer fit them.
 
 
 # %% tags=["chart"]
@@ -424,7 +427,8 @@ for wrong in (
 # get onto the disk.
 #
 # One thing to know: a layer's `keys` are often a *view*, such as the filled part of a larger buffer. A file needs
-# the plain array. `np.ascontiguousarray(layer.keys)` makes one.
+# the plain array. `np.ascontiguousarray(layer.keys)` makes one. (A cache class of your own that
+# holds float64 needs `.astype(np.float32)` as well.)
 
 
 # %% solution="write-prefix-cache"
@@ -462,7 +466,8 @@ def write_prefix_cache(path, saved, prefix_ids, weights):
 #         array = file.get_tensor(name)
 #
 # A header that is damaged in the right place can name a dtype that NumPy does not have; `get_tensor` then raises
-# `TypeError`.
+# `TypeError`. And a file may be whole without holding any `prefix_ids`: then there are no ids to compare facts with, so
+# see to it that this too ends in a `ValueError` and not in a `KeyError`.
 
 
 # %% solution="read-prefix-cache"
@@ -600,8 +605,10 @@ for n in lengths:
 # The control lies on the same line: what makes the difference is that the prefix was *saved*, not that the code was
 # warm. With the saved prefix the line is nearly flat.
 #
-# It does not reach the ideal. A request has costs that do not depend on tokens: the clone is copied, and for 8 tokens
-# each of the many small NumPy calls costs nearly as much as for one. The last section does something about the clone.
+# It does not reach the ideal. A request has costs that do not depend on its own tokens: the clone is copied, and for 8
+# tokens each of the many small NumPy calls costs nearly as much as for one. If your function runs the suffix by
+# `decode_step`, it makes all these calls 8 times, and with the shortest prefix it can even be slower than nothing
+# saved. The last section measures both ways, and does something about the clone.
 #
 # ## What is it worth? Many requests
 #
@@ -692,10 +699,10 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal
-# for one request, and the saved prefix wins from the second. In seconds the break-even lies a little later, by the
-# cost of the clones. So saving hardly ever loses time. What it costs is memory: `2 * n_layer * n_embd` numbers for
-# every token kept, for as long as it is kept.
+# **What you should see.** In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal for
+# one request, and the saved prefix wins from the second. In seconds the break-even lies a little later, by the cost of
+# the clones, and of the 8 passes where the suffix goes token by token. So saving hardly ever loses time. What it costs
+# is memory: `2 * n_layer * n_embd` numbers for every token kept, for as long as it is kept.
 #
 # ## Two questions
 #
