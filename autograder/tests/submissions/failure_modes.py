@@ -327,6 +327,12 @@ WRONG = [
         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
     _wrong(
+        "gate-by-shared-ids",
+        "The gate looks at the shared ids and not at the entry's length.",
+        (LOG, "n < len(prompt_ids)", "common < len(prompt_ids)"),
+        loses=("log-of-candidates",),
+    ),
+    _wrong(
         "log-hits-only",
         "Only entries that pass the gate are in the log.",
         (LOG, "        rows.append(", "        if not gate:\n            continue\n        rows.append("),

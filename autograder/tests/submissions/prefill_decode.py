@@ -288,6 +288,7 @@ ALL = (
     "generate-work",
     "decode-context-limit",
 )
+LN_1 = "layer_norm(x, block.ln_1.weight, block.ln_1.bias)"
 ADVANCE_CALL = "return advance(prompt_ids, len(cache), weights, cache)"
 STEP_CALL = "return advance([token_id], position, weights, cache)"
 LAST_LINE = "return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
@@ -307,6 +308,40 @@ WRONG = [
         ("cached-block", "layer_cache.append(k, v)", "layer_cache.append(v, k)"),
         ALL,
         "keys-values-swapped",
+    ),
+    wrong(
+        "added-to-the-normalized-x",
+        "x is overwritten by ln_1 of x before attention.",
+        (
+            (
+                "cached-block",
+                "qkv = layer_norm(x, block.ln_1.weight, block.ln_1.bias) @",
+                "x = layer_norm(x, block.ln_1.weight, block.ln_1.bias)\n    qkv = x @",
+            ),
+        ),
+        tuple(c for c in ALL if c != "generate-work"),
+        "normed-residual",
+    ),
+    wrong(
+        "ln_1-twice",
+        "ln_1 stands where ln_2 belongs.",
+        ("cached-block", "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", LN_1),
+        tuple(c for c in ALL if c != "generate-work"),
+        "ln-1-twice",
+    ),
+    wrong(
+        "attends-too-early",
+        "The cache is attended over before the new rows are in it.",
+        (
+            ("cached-block", "    layer_cache.append(k, v)\n", ""),
+            (
+                "cached-block",
+                "    x = x + merge_heads(heads)",
+                "    layer_cache.append(k, v)\n    x = x + merge_heads(heads)",
+            ),
+        ),
+        ALL,
+        "decode-attends-too-early",
     ),
     wrong(
         "merge-by-reshape",

@@ -410,6 +410,20 @@ def _loop(step: str) -> tuple[tuple[str, str, str], ...]:
 
 WRONG = [
     Wrong(
+        "not-a-cache",
+        "The cache and the logits are returned.",
+        ((SAVE, "return saved", "return saved, weights.wte[0]"),),
+        (EXACT, EQUAL, POSITION, PRISTINE, IN_TURN, USED, REFUSALS),
+        "not-a-cache",
+    ),
+    Wrong(
+        "one-written-twice",
+        "The keys are written as values too.",
+        ((WRITE, "np.ascontiguousarray(layer.values)", "np.ascontiguousarray(layer.keys)"),),
+        (ROUND_TRIP, FILE_REFUSALS),
+        "one-written-twice",
+    ),
+    Wrong(
         "unsolved",
         "The stubs as released.",
         tuple(
