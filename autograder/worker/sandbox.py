@@ -116,7 +116,8 @@ def _model_folders() -> list[str]:
     folders = [str(PACKAGE.parent / "data" / "tiny-gpt2")]
     name = os.environ.get("AUTOGRADER_MODEL", "")
     if name and name != "tiny":
-        from autograder.model.load import model_folder
+        from autograder.model.load import SHAPES, model_folder
 
-        folders.append(str(model_folder(name)))
+        if name not in SHAPES:  # those are random, and lie in no folder
+            folders.append(str(model_folder(name)))
     return folders

@@ -282,3 +282,8 @@ def test_what_is_not_isolated_is_said_in_one_sentence(without_bubblewrap):
     found = isolation()
     assert not found.complete
     assert found.missing.startswith("Not sandboxed: ") and "files of this account" in found.missing
+
+
+def test_a_model_of_random_weights_needs_no_folder(monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_MODEL", "gpt2-shape")
+    assert [Path(folder).name for folder in sandbox._model_folders()] == ["tiny-gpt2"]
