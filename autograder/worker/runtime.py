@@ -31,6 +31,7 @@ class Runtime:
         self.namespace = namespace
         self._handles: dict[int, Any] = {}
         self._models: dict[str, Any] = {}
+        self._patched: list[Any] = []  # kept: a student may cache by id(), and a freed model's id comes again
 
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request: {"value": ...} or {"error": {...}}.
@@ -177,6 +178,7 @@ class Runtime:
         weights = self._models[key]
         for name, array in patches.items():
             weights = replace_tensor(weights, name, array)
+            self._patched.append(weights)
         return weights
 
     def _give(self, value, returns):
@@ -316,6 +318,8 @@ def _array(value, what):
         array = np.array(value, copy=True, subok=False)
     except Exception as error:
         raise BadResult(f"{what} is not an array ({type(value).__name__}: {error})") from None
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)  # a longdouble is a float like any other
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         kind, why = type(value).__name__, ""
         if value is None:
