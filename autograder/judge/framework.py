@@ -115,7 +115,7 @@ def checks_version(stage_name: str) -> str:
 
     stage = find_stage(stage_name)
     modules = [bugs, cases, compare, recompute, student, importlib.import_module(__name__)]
-    modules.append(importlib.import_module(f"autograder.judge.checks.{stage.module}"))
+    modules += [importlib.import_module(f"autograder.judge.{part}.{stage.module}") for part in ("bugs", "checks")]
     return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from autograder.judge.bugs import Bug, define
+from autograder.judge.bugs import failure_modes as own
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import AsTuple, Entry, Student, StudentError
@@ -21,282 +22,21 @@ GENERATION_PROMPT = f"{START}assistant\n{NO_THOUGHT}"
 
 # longest_common_prefix
 
-COUNTS_EQUAL_PLACES = define(
-    "counts-equal-places",
-    "counts equal places after the first difference too",
-    "It looks as if equal places behind the first difference were counted too: stop at the first difference.",
-)
-COUNTS_LAST_INDEX = define(
-    "counts-last-index",
-    "the index of the last shared id, not a count",
-    "It looks like the index of the last shared id: the number of shared ids is one more.",
-)
-COMPARES_WITH_IS = define(
-    "compares-with-is",
-    "ids compared with `is`",
-    "It looks as if ids were compared with `is`, which asks whether two numbers are one object in memory: compare with "
-    "==.",
-)
-SAME_LENGTH_IF_NO_DIFFERENCE = define(
-    "no-difference-found",
-    "no result where one list begins the other",
-    "It looks as if only a difference ended the count: where one list is the beginning of the other there is none, and "
-    "the result is the length of the shorter one.",
-)
-RUNS_PAST_THE_END = define(
-    "runs-past-the-end",
-    "counts past the end of a list",
-    "It looks as if the count ran past the end of the shorter list: stop where either list ends.",
-)
-COMMON_IDS_AS_A_SET = define(
-    "common-ids-as-a-set",
-    "ids in common, wherever they stand",
-    "It looks as if the ids that stand anywhere in both lists were counted: only those at the beginning count.",
-)
-GIVES_THE_IDS = define(
-    "gives-the-ids", "returns the shared ids, not their number", "The shared ids were returned: return their number."
-)
 
 # lookup and its log
 
-LOOKUP_TAKES_WHOLE_PROMPT = define(
-    "lookup-takes-whole-prompt",
-    "n <= len(prompt): an entry may cover the whole prompt",
-    "It looks as if n <= len(prompt) were allowed: an entry that covers the whole prompt leaves no token to compute, "
-    "and so no logits. The condition is n < len(prompt).",
-)
-LOOKUP_LEAVES_TWO = define(
-    "lookup-leaves-two",
-    "at least two tokens are left",
-    "It looks as if two tokens had to be left: an entry one id shorter than the prompt is good.",
-)
-LOOKUP_FIRST_HIT = define(
-    "lookup-first-hit",
-    "the first entry that matches, not the longest",
-    "It looks as if the first entry that matches were returned: go on, and keep the longest.",
-)
-LOOKUP_LAST_HIT = define(
-    "lookup-last-hit",
-    "the last entry that matches, not the longest",
-    "It looks as if the last entry that matches were returned: of those that match, take the longest.",
-)
-LOOKUP_SHORTEST = define(
-    "lookup-shortest",
-    "the shortest entry that matches",
-    "It looks as if the shortest entry that matches were returned.",
-)
-LOOKUP_NEAR_MISS = define(
-    "lookup-near-miss",
-    "the entry that shares most, matching or not",
-    "It looks as if the entry that shares the most ids were returned, although not all of its ids match: an entry is "
-    "used whole or not at all.",
-)
-LOOKUP_RANKS_FIRST = define(
-    "lookup-ranks-first",
-    "only the longest entry is tried",
-    "It looks as if the longest entry were chosen first and only that one compared: when it does not match, a shorter "
-    "one still may.",
-)
-LOOKUP_LONGEST_COVERS = define(
-    "lookup-gives-up-on-whole",
-    "gives up when the longest match covers the prompt",
-    "It looks as if the longest match were taken first, and given up because it covers the whole prompt: pass over it, "
-    "and a shorter one is found.",
-)
-LOOKUP_LONGER_THAN_PROMPT = define(
-    "lookup-longer-than-prompt",
-    "an entry longer than the prompt matches",
-    "It looks as if an entry that is longer than the prompt could match: comparing pair by pair ends with the shorter "
-    "list. All ids of the entry must be there.",
-)
-LOOKUP_NOT_AN_ENTRY = define(
-    "lookup-not-an-entry",
-    "does not return the entry itself",
-    "Return the entry itself, the object out of `entries` (or None), not its ids, index or length.",
-)
-LOOKUP_FAILS_ON_NO_HIT = define(
-    "lookup-fails-on-no-hit",
-    "raises when nothing matches",
-    "It looks as if nothing were there to choose from: max of an empty list raises. Return None when there is no hit.",
-)
-LOG_HITS_ONLY = define(
-    "log-hits-only",
-    "only some of the entries are in the log",
-    "Some entries have no row: what was refused, and why, is what the log is for.",
-)
-LOG_HIT_WITHOUT_GATE = define(
-    "log-hit-without-gate",
-    "a hit in spite of the gate",
-    "It looks as if hit were the key condition alone: a hit has to pass the gate too.",
-)
-LOG_GATE_BY_SHARED = define(
-    "gate-by-shared-ids",
-    "gate compares the shared ids",
-    "It looks as if gate compared the number of shared ids with the prompt: it says whether the entry is shorter.",
-)
-LOG_KEY_IS_ANY = define(
-    "log-key-is-any",
-    "key says that something is shared",
-    "It looks as if key were True as soon as anything is shared: it says that all ids of the entry match.",
-)
 
 # explain_miss
 
-MISS_OF_LIVE = define(
-    "miss-of-live",
-    "counts of the live ids",
-    "The number after `of` is that of the live ids: it is the number of stored ids, the length of the entry.",
-)
-MISS_SIDES_SWAPPED = define("miss-sides-swapped", "stored and live exchanged", "The two sides look exchanged.")
-MISS_LAST_SHARED = define(
-    "miss-last-shared",
-    "names the last shared id",
-    "It looks as if the last shared id were named: the next one is at index `common`.",
-)
-MISS_NO_END = define(
-    "miss-no-end",
-    "raises, or leaves a gap, where a side has ended",
-    "Where a side has no next id, the line says `end`.",
-)
-MISS_PRINTED = define(
-    "miss-printed", "prints the line, returns None", "It looks as if the line were printed: return it."
-)
 
 # render_chat
 
-THINK_DROPPED = define(
-    "think-dropped",
-    "think block missing in history",
-    "The empty think block is there when the model answers, and gone when the answer has become history.",
-)
-THINK_ONLY_LATEST = define(
-    "think-only-latest",
-    "think block kept for the latest answer only",
-    "The think block stays with one answer and is dropped from another: every message of the assistant keeps it, "
-    "however old it is.",
-)
-THINK_NOT_ASKED = define(
-    "think-not-asked",
-    "generation prompt without the think block",
-    "The generation prompt has lost its think block. That makes the prompts agree, but the model is asked something "
-    "else: keep the block, in the history as well.",
-)
-GENERATION_PROMPT_ALWAYS = define(
-    "generation-prompt-always",
-    "generation prompt added when not asked for",
-    "The generation prompt is there although add_generation_prompt is False.",
-)
-THINK_FOR_OTHERS = define(
-    "think-for-others",
-    "think block in messages that are not the assistant's",
-    "Something stands before the content of a message that is not the assistant's: only the assistant's have the think "
-    "block.",
-)
-CONTENT_STRIPPED = define(
-    "content-stripped",
-    "blanks at the ends of contents removed",
-    "Blanks or newlines at the ends of a content are missing: leave it as it is.",
-)
-MARKERS_REMOVED = define(
-    "markers-removed",
-    "markers in a content removed",
-    "A content that looks like a marker of the template was changed: replacing text in contents changes what was said.",
-)
-EMPTY_MESSAGE_DROPPED = define(
-    "empty-message-dropped",
-    "empty messages left out",
-    "A message with an empty content is missing: it has its START and role like any other.",
-)
-THINK_AFTER_ANSWER = define(
-    "think-after-answer",
-    "think block behind the answer",
-    "In the history the think block stands behind the answer: it was in front of it when the model answered.",
-)
-CONTENT_AFTER_END = define(
-    "history-adds-an-end",
-    "something follows the answer in history only",
-    "What comes behind the answer in the history was not there while it was generated.",
-)
 
 # build_prompt
 
-CHANGES_BEFORE_SYSTEM = define(
-    "changes-first",
-    "what changes stands before the system text",
-    "Something that changes, such as the time, stands before the system text, so nothing after it is ever reused: put "
-    "it behind the messages.",
-)
-CHANGES_BEFORE_LAST = define(
-    "changes-before-last-message",
-    "what changes stands before the newest message",
-    "Something that changes stands before the newest message: it comes behind all messages.",
-)
-TIME_BEFORE_MESSAGES = define(
-    "time-before-messages",
-    "the time stands before the messages",
-    "The time stands before the messages, so the conversation is computed anew at each call: put it behind them.",
-)
-NOTES_BEFORE_MESSAGES = define(
-    "notes-before-messages",
-    "notes stand before the messages",
-    "The notes stand before the messages, so the conversation is computed anew when they change: put them behind.",
-)
-TIME_LEFT_OUT = define(
-    "time-left-out", "the time is not in the prompt", "Reuse is easy without the time: the model must be told it."
-)
-NOTES_LEFT_OUT = define("notes-left-out", "a note is not in the prompt", "Every note belongs in the prompt.")
-PROMPT_READS_CLOCK = define(
-    "prompt-reads-the-clock",
-    "two equal calls give two prompts",
-    "Equal arguments gave two prompts: take the time from `now`, not from the clock, and nothing at random.",
-)
-EMPTY_CONTEXT = define(
-    "empty-context",
-    "a context message without time and notes",
-    "Without a time and notes there is nothing to tell: leave the context message out.",
-)
-CONTEXT_LINES = define(
-    "context-lines",
-    "time and notes not each on a line",
-    "The time and the notes are there, and not each on a line of its own, the time first and the notes in their order.",
-)
-TOOLS_LEFT_OUT = define(
-    "tools-left-out",
-    "tools are not in the prompt",
-    "The tools belong into the prompt, whole: every key and every value.",
-)
-NONE_IN_PROMPT = define(
-    "none-in-prompt",
-    "an absent time is written as None",
-    "Without a time, the prompt says None: leave the line out.",
-)
-NO_GENERATION_PROMPT = define(
-    "no-generation-prompt",
-    "prompt does not end with the generation prompt",
-    "The prompt does not end with the generation prompt, so the model is not asked to answer.",
-)
-KEYS_AS_THEY_COME = define(
-    "keys-as-they-come",
-    "JSON keys in the order in which they come",
-    "Two keys that change places change the prompt: write the keys in sorted order.",
-)
-KEYS_SORTED_ON_TOP = define(
-    "keys-sorted-on-top",
-    "only the outer keys are sorted",
-    "The outer keys are sorted, those of the dicts inside are not: sort at every depth.",
-)
-LIST_SORTED = define(
-    "list-sorted",
-    "lists are sorted too",
-    "The order of a list was changed: it means something, unlike the order of keys.",
-)
 
 # cache_key
 
-KEY_SAME_FOR_ALL = define("key-same-for-all", "one key for everything", "Every argument gave the same key.")
-KEY_IDS_ALONE = define(
-    "key-ids-alone", "only the ids are in the key", "The key depends on the ids alone: all other arguments count too."
-)
 KEY_FIELDS = {
     "model": "another model's keys and values would be taken for its own",
     "tokenizer": "equal ids that stand for another text would match",
@@ -311,63 +51,6 @@ KEY_IGNORES = {
     )
     for field, why in KEY_FIELDS.items()
 }
-KEY_IGNORES_ID_ORDER = define(
-    "key-ignores-id-order",
-    "ids in another order give the same key",
-    "Ids in another order, or with the same sum, give the same key: a key depends on each id and its place.",
-)
-KEY_SOME_IDS = define(
-    "key-some-ids",
-    "only some of the ids are in the key",
-    "The key depends on some of the ids only: all of them count.",
-)
-KEY_IDS_WRAP = define(
-    "key-ids-wrap",
-    "ids kept in too few bits",
-    "Ids that differ by a power of two give the same key: they look as if they were kept in too few bits.",
-)
-KEY_TOO_SHORT = define(
-    "key-too-short",
-    "keys collide",
-    "The key has too few bits, so that different ids meet under one key by chance: keep the whole digest.",
-)
-KEY_RUNS_TOGETHER = define(
-    "key-runs-together",
-    "fields run together",
-    'The fields are put together without a border that holds: what ends one field can begin the next, so "ab" with '
-    '"c" equals "a" with "bc". Quote the fields, as json.dumps of a list does.',
-)
-KEY_SEPARATOR_IN_FIELD = define(
-    "key-separator-in-field",
-    "a field that holds the separator is ambiguous",
-    "A field that holds the separator itself is ambiguous. Quote the fields, as json.dumps of a list does.",
-)
-KEY_IDS_RUN_TOGETHER = define(
-    "key-ids-run-together",
-    "ids run together",
-    "The ids were put together without a separator, so [1, 23] and [12, 3] are one.",
-)
-KEY_SALTED = define(
-    "key-salted",
-    "hash() differs between processes",
-    "It looks as if hash() were used: for text it is another number in every Python process, so nothing is found again "
-    "after a restart. Use hashlib.",
-)
-KEY_FIELDS_EXCHANGED = define(
-    "key-fields-exchanged",
-    "fields are not told apart",
-    "Two fields that exchange their values give the same key: each field has its own place.",
-)
-KEY_NEVER_FOUND = define(
-    "key-never-found",
-    "equal arguments, different keys",
-    "Equal arguments gave different keys, so an entry would never be found again.",
-)
-KEY_NORMALIZED = define(
-    "key-normalized",
-    "texts are changed before they are compared",
-    "Texts that differ only in case or in blanks gave the same key: take each text as it is.",
-)
 
 
 # Helpers
@@ -377,7 +60,7 @@ def _number(student: Student, name: str, *args: Any, none: Bug | None = None) ->
     """A call that must give a whole number; none: what it is called when it gives None."""
     value = student.plain(name, *args)
     if isinstance(value, bool) or not isinstance(value, int):
-        bug = GIVES_THE_IDS if isinstance(value, list) and all(isinstance(i, int) for i in value) else None
+        bug = own.GIVES_THE_IDS if isinstance(value, list) and all(isinstance(i, int) for i in value) else None
         bug = none if value is None else bug
         raise Failure(None, f"{name} returned {_kind(value)} where an int is expected.", bug)
     return value
@@ -387,7 +70,7 @@ def _text(student: Student, name: str, *args: Any, **kwargs: Any) -> str:
     """A call that must give a text."""
     value = student.plain(name, *args, **kwargs)
     if not isinstance(value, str):
-        bug = MISS_PRINTED if name == "explain_miss" and value is None else None
+        bug = own.MISS_PRINTED if name == "explain_miss" and value is None else None
         raise Failure(None, f"{name} returned {_kind(value)} where a text is expected.", bug)
     return value
 
@@ -462,7 +145,7 @@ def common_prefix(student: Student, cases: Cases) -> None:
     raised: dict[str, StudentError] = {}
     for name, (a, b) in pairs.items():
         try:
-            none = SAME_LENGTH_IF_NO_DIFFERENCE if answers else None  # the first lists differ, and gave a number
+            none = own.SAME_LENGTH_IF_NO_DIFFERENCE if answers else None  # the first lists differ, and gave a number
             answers[name] = _number(student, "longest_common_prefix", _own(a), _own(b), none=none)
         except StudentError as error:
             if error.stub or error.kind == "missing":
@@ -481,19 +164,19 @@ def common_prefix(student: Student, cases: Cases) -> None:
         return end(*pairs[name]) if place is None else place
 
     suspects = [
-        (COUNTS_EQUAL_PLACES, lambda n: sum(x == y for x, y in zip(*pairs[n], strict=False))),
-        (COUNTS_LAST_INDEX, lambda n: right[n] - 1),
-        (COUNTS_LAST_INDEX, lambda n: max(right[n] - 1, 0)),
-        (COMPARES_WITH_IS, lambda n: _common(pairs[n][0], [i if i <= 256 else -1 for i in pairs[n][1]])),
-        (COMMON_IDS_AS_A_SET, lambda n: len(set(pairs[n][0]) & set(pairs[n][1]))),
-        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: 0)),
-        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: -1)),
-        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: len(a))),
-        (SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: max(len(a), len(b)))),
+        (own.COUNTS_EQUAL_PLACES, lambda n: sum(x == y for x, y in zip(*pairs[n], strict=False))),
+        (own.COUNTS_LAST_INDEX, lambda n: right[n] - 1),
+        (own.COUNTS_LAST_INDEX, lambda n: max(right[n] - 1, 0)),
+        (own.COMPARES_WITH_IS, lambda n: _common(pairs[n][0], [i if i <= 256 else -1 for i in pairs[n][1]])),
+        (own.COMMON_IDS_AS_A_SET, lambda n: len(set(pairs[n][0]) & set(pairs[n][1]))),
+        (own.SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: 0)),
+        (own.SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: -1)),
+        (own.SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: len(a))),
+        (own.SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: max(len(a), len(b)))),
     ]
     bug = _suspect(answers, right, suspects)
     if raised and all(e.type == "IndexError" for e in raised.values()) and set(wrong) == set(raised):
-        bug = RUNS_PAST_THE_END
+        bug = own.RUNS_PAST_THE_END
     first = wrong[0]
     if first in raised:
         detail = f"For {first}: {raised[first].sentence}"
@@ -561,18 +244,18 @@ def candidate_log(student: Student, cases: Cases) -> None:
     if answers == right:
         return
     if extra:
-        raise Failure(None, extra, LOG_HITS_ONLY)
+        raise Failure(None, extra, own.LOG_HITS_ONLY)
 
     def rows_by(make):
         return lambda n: [make(e, table[n][1]) for e in table[n][0]]
 
     suspects = [
-        (LOOKUP_TAKES_WHOLE_PROMPT, rows_by(lambda e, p: _row(e, p, gate=len(e) <= len(p)))),
-        (LOOKUP_LEAVES_TWO, rows_by(lambda e, p: _row(e, p, gate=len(e) < len(p) - 1))),
-        (LOG_HIT_WITHOUT_GATE, rows_by(lambda e, p: (*_row(e, p)[:4], _common(e, p) == len(e)))),
-        (LOG_GATE_BY_SHARED, rows_by(lambda e, p: _row(e, p, gate=_common(e, p) < len(p)))),
-        (LOG_KEY_IS_ANY, rows_by(lambda e, p: _row(e, p, key=_common(e, p) > 0))),
-        (LOOKUP_LONGER_THAN_PROMPT, rows_by(lambda e, p: _row(e, p, key=_common(e, p) == min(len(e), len(p))))),
+        (own.LOOKUP_TAKES_WHOLE_PROMPT, rows_by(lambda e, p: _row(e, p, gate=len(e) <= len(p)))),
+        (own.LOOKUP_LEAVES_TWO, rows_by(lambda e, p: _row(e, p, gate=len(e) < len(p) - 1))),
+        (own.LOG_HIT_WITHOUT_GATE, rows_by(lambda e, p: (*_row(e, p)[:4], _common(e, p) == len(e)))),
+        (own.LOG_GATE_BY_SHARED, rows_by(lambda e, p: _row(e, p, gate=_common(e, p) < len(p)))),
+        (own.LOG_KEY_IS_ANY, rows_by(lambda e, p: _row(e, p, key=_common(e, p) > 0))),
+        (own.LOOKUP_LONGER_THAN_PROMPT, rows_by(lambda e, p: _row(e, p, key=_common(e, p) == min(len(e), len(p))))),
     ]
     name = next(n for n in table if answers[n] != right[n])
     place = next(i for i, (a, b) in enumerate(zip(answers[name], right[name], strict=True)) if a != b)
@@ -622,23 +305,23 @@ def _lookup_suspects(table: dict[str, tuple[list[list[int]], list[int]]]) -> lis
         return _best(entries, p, lambda e: e[: len(p)] == p[: len(e)] and (len(e) != len(p) or not shorter))
 
     return [
-        (LOOKUP_TAKES_WHOLE_PROMPT, lambda n: _best(*table[n], lambda e: begins(e, table[n][1]))),
+        (own.LOOKUP_TAKES_WHOLE_PROMPT, lambda n: _best(*table[n], lambda e: begins(e, table[n][1]))),
         (
-            LOOKUP_LEAVES_TWO,
+            own.LOOKUP_LEAVES_TWO,
             lambda n: max((e for e in hits(n) if len(e) < len(table[n][1]) - 1), key=len, default=None),
         ),
-        (LOOKUP_FIRST_HIT, lambda n: next(iter(hits(n)), None)),
-        (LOOKUP_LAST_HIT, lambda n: next(iter(hits(n)[::-1]), None)),
-        (LOOKUP_SHORTEST, lambda n: min(hits(n), key=len, default=None)),
-        (LOOKUP_LONGEST_COVERS, longest_covers),
-        (LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 0)),
-        (LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 1)),
-        (LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, None)),
-        (LOOKUP_NEAR_MISS, lambda n: shares_most(n, 0)),
-        (LOOKUP_NEAR_MISS, lambda n: shares_most(n, 1)),
-        (LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, False)),
-        (LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, True)),
-        (LOOKUP_NEAR_MISS, lambda n: max(table[n][0], key=lambda e: _common(e, table[n][1]), default=None)),
+        (own.LOOKUP_FIRST_HIT, lambda n: next(iter(hits(n)), None)),
+        (own.LOOKUP_LAST_HIT, lambda n: next(iter(hits(n)[::-1]), None)),
+        (own.LOOKUP_SHORTEST, lambda n: min(hits(n), key=len, default=None)),
+        (own.LOOKUP_LONGEST_COVERS, longest_covers),
+        (own.LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 0)),
+        (own.LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 1)),
+        (own.LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, None)),
+        (own.LOOKUP_NEAR_MISS, lambda n: shares_most(n, 0)),
+        (own.LOOKUP_NEAR_MISS, lambda n: shares_most(n, 1)),
+        (own.LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, False)),
+        (own.LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, True)),
+        (own.LOOKUP_NEAR_MISS, lambda n: max(table[n][0], key=lambda e: _common(e, table[n][1]), default=None)),
     ]
 
 
@@ -649,7 +332,7 @@ def _found(student: Student, entries: list[list[int]], prompt: list[int], as_tup
         index = student.entry("lookup", AsTuple(given) if as_tuple else given, _own(prompt))
     except StudentError as error:
         if error.kind == "bad-result":
-            raise Failure(None, f"{error.sentence}", LOOKUP_NOT_AN_ENTRY) from None
+            raise Failure(None, f"{error.sentence}", own.LOOKUP_NOT_AN_ENTRY) from None
         raise
     return None if index is None else entries[index]
 
@@ -673,7 +356,7 @@ def _expect_found(student: Student, table: dict, right: dict[str, Any], tuples: 
         return
     bug = _suspect(answers, right, _lookup_suspects(table))
     if raised and set(raised) == set(wrong) and all(right[name] is None for name in wrong):
-        bug = LOOKUP_FAILS_ON_NO_HIT
+        bug = own.LOOKUP_FAILS_ON_NO_HIT
     first = wrong[0]
     if first in raised:
         detail = f"For {first}: {raised[first].sentence[:-1]}"
@@ -756,13 +439,13 @@ def explain_miss(student: Student, cases: Cases) -> None:
                 raise
             cell = str((error.where or {}).get("cell")).replace("-", "_")
             in_count = cell.endswith("longest_common_prefix")
-            bug = RUNS_PAST_THE_END if in_count else MISS_NO_END
+            bug = own.RUNS_PAST_THE_END if in_count else own.MISS_NO_END
             raise Failure(None, f"For {name}, {error.sentence}", bug) from None
         begin = re.match(r"common=(-?\d+) of (\d+)(?!\d)", line)
         if begin is None:
             raise Failure(None, f"For {name}, the line does not begin with common=C of N.")
         if (int(begin[1]), int(begin[2])) != (common, len(stored)):
-            bug = MISS_OF_LIVE if (int(begin[1]), int(begin[2])) == (common, len(live)) else None
+            bug = own.MISS_OF_LIVE if (int(begin[1]), int(begin[2])) == (common, len(live)) else None
             raise Failure(None, f"For {name}, the numbers after common= are not right.", bug)
         told = re.findall(r"(?<![\w.-])(?:\d+|end)(?!\w|\.\d)", line[begin.end() :])
         if len(told) <= 12 and _in_order(told, [str(a), str(b)]):
@@ -770,11 +453,11 @@ def explain_miss(student: Student, cases: Cases) -> None:
         bug = None
         shared = str(stored[common - 1]) if common else None
         if _in_order(told, [str(b), str(a)]):
-            bug = MISS_SIDES_SWAPPED
+            bug = own.MISS_SIDES_SWAPPED
         elif shared is not None and told.count(shared) >= 2 and len(told) <= 12:
-            bug = MISS_LAST_SHARED
+            bug = own.MISS_LAST_SHARED
         elif at_end:
-            bug = MISS_NO_END
+            bug = own.MISS_NO_END
         raise Failure(None, f"For {name}, the next ids are not named as they should be.", bug)
 
 
@@ -847,11 +530,11 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
         asking = render(talk[:-1], True)
         history = render(talk[:-1])
         if history == asking or not asking.startswith(history):
-            bug = GENERATION_PROMPT_ALWAYS if history.endswith(GENERATION_PROMPT) else None
+            bug = own.GENERATION_PROMPT_ALWAYS if history.endswith(GENERATION_PROMPT) else None
             detail = f"The generation prompt is not simply added to the same text ({where})."
             raise Failure(None, detail, bug)
         if not asking.endswith(GENERATION_PROMPT):
-            bug = THINK_NOT_ASKED if asking.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT)) else None
+            bug = own.THINK_NOT_ASKED if asking.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT)) else None
             raise Failure(None, f"The text does not end with GENERATION_PROMPT when it is asked for ({where}).", bug)
         for i in (i for i, m in enumerate(talk) if m["role"] == "assistant"):
             turn = render(talk[:i], True)
@@ -862,7 +545,7 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
                     raise _not_a_prefix(turn, full, following, later == i + 1, where)
             if i + 1 < len(talk) and not render(talk[: i + 2], False)[len(full) :].startswith(START):
                 detail = f"In the history, something stands between an answer and the next message's START ({where})."
-                raise Failure(None, detail, CONTENT_AFTER_END)
+                raise Failure(None, detail, own.CONTENT_AFTER_END)
 
 
 def _expect_contents(text: str, messages: list[dict[str, str]], where: str) -> None:
@@ -872,20 +555,20 @@ def _expect_contents(text: str, messages: list[dict[str, str]], where: str) -> N
         heading, content = f"{START}{message['role']}\n", message["content"]
         begin = text.find(heading, place)
         if begin < 0:
-            bug = EMPTY_MESSAGE_DROPPED if any(not m["content"].strip() for m in messages[: i + 1]) else None
+            bug = own.EMPTY_MESSAGE_DROPPED if any(not m["content"].strip() for m in messages[: i + 1]) else None
             raise Failure(None, f"Message {i} (counted from 0) has no START, role and newline ({where}).", bug)
         place = begin + len(heading)
         after = text.find(content, place)
         if after < 0 or after > place + len(NO_THOUGHT):
             bug = None
             if content.strip() != content and text.find(content.strip(), place) >= 0:
-                bug = CONTENT_STRIPPED
+                bug = own.CONTENT_STRIPPED
             elif NO_THOUGHT in content or START in content:
-                bug = MARKERS_REMOVED
+                bug = own.MARKERS_REMOVED
             raise Failure(None, f"The content of message {i} (counted from 0) is not there unchanged ({where}).", bug)
         if after > place and message["role"] != "assistant":
             detail = f"Message {i} (counted from 0) has something between its heading and its content ({where})."
-            raise Failure(None, detail, THINK_FOR_OTHERS)
+            raise Failure(None, detail, own.THINK_FOR_OTHERS)
         place = after + len(content)
 
 
@@ -894,9 +577,9 @@ def _not_a_prefix(turn: str, full: str, following: str, just_answered: bool, whe
     common = _common(full, following)
     bug = None
     if full.removeprefix(turn) and following.startswith(turn.removesuffix(NO_THOUGHT) + full[len(turn) :] + NO_THOUGHT):
-        bug = THINK_AFTER_ANSWER
+        bug = own.THINK_AFTER_ANSWER
     elif len(turn) - len(NO_THOUGHT) <= common < len(turn):
-        bug = THINK_DROPPED if just_answered else THINK_ONLY_LATEST
+        bug = own.THINK_DROPPED if just_answered else own.THINK_ONLY_LATEST
     detail = f"{common} of the {len(full)} characters of a turn's prompt and answer begin a later prompt ({where})."
     return Failure(None, detail, bug)
 
@@ -954,19 +637,19 @@ def volatile_last(student: Student, cases: Cases) -> None:
         return _text(student, "build_prompt", system, tools, messages, **options)
 
     if build(talk) != build(talk):
-        raise Failure(None, "Two calls with equal arguments gave two prompts.", PROMPT_READS_CLOCK)
+        raise Failure(None, "Two calls with equal arguments gave two prompts.", own.PROMPT_READS_CLOCK)
     prompts = {name: build(talk, **options) for name, options in variants.items()}
     for name, prompt in prompts.items():
         _expect_parts(prompt, system, tools, talk, variants[name], f"with {name}")
     for name, prompt in prompts.items():
         if not prompt.endswith(GENERATION_PROMPT):
             without_block = prompt.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT))
-            bug = THINK_NOT_ASKED if without_block else NO_GENERATION_PROMPT
+            bug = own.THINK_NOT_ASKED if without_block else own.NO_GENERATION_PROMPT
             raise Failure(None, f"The prompt does not end with GENERATION_PROMPT (with {name}).", bug)
         if "now" not in variants[name] and "None" in prompt:
-            raise Failure(None, f"The prompt holds the word None (with {name}).", NONE_IN_PROMPT)
+            raise Failure(None, f"The prompt holds the word None (with {name}).", own.NONE_IN_PROMPT)
         if not variants[name] and f"{START}context" in prompt:
-            raise Failure(None, f"The prompt has a context message (with {name}).", EMPTY_CONTEXT)
+            raise Failure(None, f"The prompt has a context message (with {name}).", own.EMPTY_CONTEXT)
     for n_messages in (5, 3, 1):
         messages = talk[:n_messages]
         base = build(messages, **with_time)
@@ -1001,11 +684,11 @@ def _template_holds(student: Student, talk: list[dict[str, str]]) -> bool:
 def _volatile_bug(base: str, common: int, system: str, first: str, options: dict | None) -> Bug:
     """By the place of the first difference, what stands too early. options: those of the prompt compared with base."""
     if common < base.find(system) + len(system):
-        return CHANGES_BEFORE_SYSTEM
+        return own.CHANGES_BEFORE_SYSTEM
     if common > base.find(first):
-        return CHANGES_BEFORE_LAST
+        return own.CHANGES_BEFORE_LAST
     only_notes = options is not None and "now" not in options and "notes" in options
-    return NOTES_BEFORE_MESSAGES if only_notes else TIME_BEFORE_MESSAGES
+    return own.NOTES_BEFORE_MESSAGES if only_notes else own.TIME_BEFORE_MESSAGES
 
 
 def _expect_parts(prompt, system, tools, messages, options, where) -> int:
@@ -1015,7 +698,7 @@ def _expect_parts(prompt, system, tools, messages, options, where) -> int:
         raise Failure(None, f"The system text is not in the prompt, or not unchanged ({where}).")
     missing = [word for word in _words_of(tools) if word not in prompt]
     if missing:
-        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt ({where}).", TOOLS_LEFT_OUT)
+        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt ({where}).", own.TOOLS_LEFT_OUT)
     place += len(system)
     for i, message in enumerate(messages):
         place = prompt.find(message["content"], place)
@@ -1023,15 +706,17 @@ def _expect_parts(prompt, system, tools, messages, options, where) -> int:
             raise Failure(None, f"Message {i} of {len(messages)} is not in the prompt, or not in its order ({where}).")
         place += len(message["content"])
     if "now" in options and options["now"] not in prompt:
-        raise Failure(None, f"The time is not in the prompt ({where}).", TIME_LEFT_OUT)
+        raise Failure(None, f"The time is not in the prompt ({where}).", own.TIME_LEFT_OUT)
     if any(note not in prompt for note in options.get("notes", ())):
-        raise Failure(None, f"A note is not in the prompt ({where}).", NOTES_LEFT_OUT)
+        raise Failure(None, f"A note is not in the prompt ({where}).", own.NOTES_LEFT_OUT)
     changing = [text for text in (options.get("now"), *options.get("notes", ())) if text is not None]
     lines = iter(prompt[place:].splitlines())
     if all(text in prompt[place:] for text in changing) and not all(
         any(text in line for line in lines) for text in changing
     ):
-        raise Failure(None, f"Time and notes do not stand on lines of their own, in order ({where}).", CONTEXT_LINES)
+        raise Failure(
+            None, f"Time and notes do not stand on lines of their own, in order ({where}).", own.CONTEXT_LINES
+        )
     return place
 
 
@@ -1055,10 +740,10 @@ def canonical_tools(student: Student, cases: Cases) -> None:
 
     prompt = build(tools)
     if build(tools) != prompt:
-        raise Failure(None, "Two calls with equal arguments gave two prompts.", PROMPT_READS_CLOCK)
+        raise Failure(None, "Two calls with equal arguments gave two prompts.", own.PROMPT_READS_CLOCK)
     missing = [word for word in _words_of(tools) if word not in prompt]
     if missing:
-        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt.", TOOLS_LEFT_OUT)
+        raise Failure(None, f"{len(missing)} texts of the tools are not in the prompt.", own.TOOLS_LEFT_OUT)
     first = tools[0]["arguments"]
     enum = next(k for k, v in first.items() if "enum" in v)
     changed = {
@@ -1072,7 +757,7 @@ def canonical_tools(student: Student, cases: Cases) -> None:
     }
     for what, other in changed.items():
         if build(other) == prompt:
-            bug = LIST_SORTED if "list" in what else None
+            bug = own.LIST_SORTED if "list" in what else None
             raise Failure(None, f"Tools with {what} give the same prompt.", bug)
     turns = {
         "outer keys": lambda depth: depth == 0,
@@ -1082,7 +767,7 @@ def canonical_tools(student: Student, cases: Cases) -> None:
     prompts = {what: build(_turned(tools, turn)) for what, turn in turns.items()}
     for what, other in prompts.items():
         if other != prompt:
-            bug = KEYS_SORTED_ON_TOP if prompts["outer keys"] == prompt else KEYS_AS_THEY_COME
+            bug = own.KEYS_SORTED_ON_TOP if prompts["outer keys"] == prompt else own.KEYS_AS_THEY_COME
             detail = (
                 f"With the {what} in another order, {_common(prompt, other)} of {len(prompt)} characters are shared."
             )
@@ -1111,14 +796,14 @@ def key_separates(student: Student, cases: Cases) -> None:
 
     first = key()
     if key() != first:
-        raise Failure(None, "Two calls with equal arguments gave two keys.", KEY_NEVER_FOUND)
+        raise Failure(None, "Two calls with equal arguments gave two keys.", own.KEY_NEVER_FOUND)
     _expect_no_collision(key, ids)
     _expect_every_field(key, first, base, word[10])
     _expect_every_id(key, first, ids)
     with student.elsewhere():
         there = key()
     if there != first:
-        raise Failure(None, "In another process, the same arguments give another key.", KEY_SALTED)
+        raise Failure(None, "In another process, the same arguments give another key.", own.KEY_SALTED)
     _expect_borders(key, word)
 
 
@@ -1127,7 +812,7 @@ def _expect_every_field(key: Callable, first: Any, base: dict[str, str], word: s
     if same:
         bug = KEY_IGNORES[same[0]] if len(same) == 1 else None
         if len(same) == len(base):
-            bug = KEY_SAME_FOR_ALL if key([3, 5, 8]) == first else KEY_IDS_ALONE
+            bug = own.KEY_SAME_FOR_ALL if key([3, 5, 8]) == first else own.KEY_IDS_ALONE
         raise Failure(None, f"A change in {' or '.join(same)} alone leaves the key as it was.", bug)
     for field, value in base.items():
         for what, other in (
@@ -1137,10 +822,10 @@ def _expect_every_field(key: Callable, first: Any, base: dict[str, str], word: s
             ("with a letter beyond ASCII at its end", value + "é"),
         ):
             if key(**{field: other}) == first:
-                raise Failure(None, f"With the {field} {what}, the key is the same.", KEY_NORMALIZED)
+                raise Failure(None, f"With the {field} {what}, the key is the same.", own.KEY_NORMALIZED)
     for a, b in permutations(base, 2):
         if key(**{a: base[b], b: base[a]}) == first:
-            raise Failure(None, f"With {a} and {b} exchanged, the key is the same.", KEY_FIELDS_EXCHANGED)
+            raise Failure(None, f"With {a} and {b} exchanged, the key is the same.", own.KEY_FIELDS_EXCHANGED)
 
 
 def _expect_every_id(key: Callable, first: Any, ids: list[int]) -> None:
@@ -1153,21 +838,21 @@ def _expect_every_id(key: Callable, first: Any, ids: list[int]) -> None:
     }
     for what, other in changes.items():
         if key(other) == first:
-            raise Failure(None, f"With a change in the ids alone ({what}), the key is the same.", KEY_SOME_IDS)
+            raise Failure(None, f"With a change in the ids alone ({what}), the key is the same.", own.KEY_SOME_IDS)
     for step in (256, 4096, 32768):
         if key([*ids[:-1], ids[-1] + step]) == first or key([ids[0] + step, *ids[1:]]) == first:
-            raise Failure(None, f"With one id greater by {step} alone, the key is the same.", KEY_IDS_WRAP)
+            raise Failure(None, f"With one id greater by {step} alone, the key is the same.", own.KEY_IDS_WRAP)
     many = [i % 50_000 for i in range(40_001, 41_601)]  # a prompt of a usual length, and ids as large as GPT-2's
     whole = key(many)
     for i in (0, 128, 800, len(many) - 1):
         if key([*many[:i], many[i] + 1, *many[i + 1 :]]) == whole:
             detail = f"With a change in id {i} of {len(many)} alone, the key is the same."
-            raise Failure(None, detail, KEY_SOME_IDS)
+            raise Failure(None, detail, own.KEY_SOME_IDS)
     exchanged = [*ids[: n - 2], ids[n - 1], ids[n - 2]]
     balanced = [ids[0] + 1, *ids[1:-1], ids[-1] - 1]
     for what, other in (("two ids exchanged", exchanged), ("one id greater by 1 and one less", balanced)):
         if key(other) == first:
-            raise Failure(None, f"With {what}, the key is the same.", KEY_IGNORES_ID_ORDER)
+            raise Failure(None, f"With {what}, the key is the same.", own.KEY_IGNORES_ID_ORDER)
 
 
 def _expect_no_collision(key: Callable, ids: list[int]) -> None:
@@ -1175,10 +860,10 @@ def _expect_no_collision(key: Callable, ids: list[int]) -> None:
     sizes = {"str": 11, "bytes": 8}  # shorter ones cannot hold 64 bits
     one = key(ids)
     if len(set(keys)) > 1 and (len(one) < sizes.get(type(one).__name__, 0) if isinstance(one, (str, bytes)) else False):
-        raise Failure(None, f"A key has a length of {len(one)} only.", KEY_TOO_SHORT)
+        raise Failure(None, f"A key has a length of {len(one)} only.", own.KEY_TOO_SHORT)
     if 1 < len(set(keys)) < len(keys):
         detail = f"{len(keys)} different lists of ids have {len(set(keys))} different keys."
-        raise Failure(None, detail, KEY_TOO_SHORT)
+        raise Failure(None, detail, own.KEY_TOO_SHORT)
 
 
 def _expect_borders(key: Callable, word: list[str]) -> None:
@@ -1186,7 +871,7 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
     for a, b in (([1, 23], [12, 3]), ([1, 2, 3], [123]), ([11, 1], [1, 11])):
         if key(a) == key(b):
             detail = f"{len(a)} ids and {len(b)} ids with the same digits give the same key."
-            raise Failure(None, detail, KEY_IDS_RUN_TOGETHER)
+            raise Failure(None, detail, own.KEY_IDS_RUN_TOGETHER)
     left, middle, right = word[:3]
     for separator in ("", "|", ",", ":", "/", "-", "_", " ", "\n", "\0", ", "):
         for a, b in permutations(KEY_FIELDS, 2):
@@ -1195,13 +880,13 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
             if key([7], **one) == key([7], **two):
                 holding = ", when they hold the separator too" if separator else ""
                 detail = f"The same letters, divided between {a} and {b} at another place{holding}, give the same key."
-                raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)
+                raise Failure(None, detail, own.KEY_SEPARATOR_IN_FIELD if separator else own.KEY_RUNS_TOGETHER)
     for separator in ("\t", ";", "#", "\x1f", "::", "||", "|||", "--", "__", ".", "&", "@", " | ", "\\", "~", "+"):
         for a, b in pairwise(KEY_FIELDS):  # less common ones, and only where fields follow each other
             one = {a: f"{left}{separator}{middle}", b: right}
             if key([7], **one) == key([7], **{a: left, b: f"{middle}{separator}{right}"}):
                 detail = f"A separator inside {a} or {b} moves the border between them and gives the same key."
-                raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD)
+                raise Failure(None, detail, own.KEY_SEPARATOR_IN_FIELD)
     for separator in ("", "|", ",", ":", "/", "-", "_", " "):
         for field in KEY_FIELDS:
             one = key([2, 3], **{field: f"{left}{separator}1"})
@@ -1212,4 +897,4 @@ def _expect_borders(key: Callable, word: list[str]) -> None:
             )
             if one == two or other[0] == other[1]:
                 detail = f"An id written at the end or start of the {field} instead gives the same key."
-                raise Failure(None, detail, KEY_SEPARATOR_IN_FIELD if separator else KEY_RUNS_TOGETHER)
+                raise Failure(None, detail, own.KEY_SEPARATOR_IN_FIELD if separator else own.KEY_RUNS_TOGETHER)

@@ -8,6 +8,7 @@ import numpy as np
 
 from autograder.judge import bugs
 from autograder.judge.bugs import Bug, define
+from autograder.judge.bugs import forward_pass as own
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
@@ -17,157 +18,6 @@ from autograder.model import GPT2Config
 
 STAGE = "forward-pass"
 
-GELU_EXACT = define(
-    "gelu-exact",
-    "exact GELU",
-    "It looks like the exact GELU, with erf. GPT-2 was trained with the tanh form, and the two differ by up to 0.0005.",
-)
-GELU_SIGMOID = define(
-    "gelu-sigmoid",
-    "sigmoid GELU",
-    "It looks like x * sigmoid(1.702 x), another approximation of GELU. GPT-2 uses the tanh form.",
-)
-GELU_RELU = define("gelu-relu", "ReLU for GELU", "It looks like ReLU: GELU is smooth, and not 0 for small negative x.")
-GELU_NONE = define(
-    "gelu-missing", "no GELU", "It looks as if gelu were left out between the two linear layers of the MLP."
-)
-GELU_SQUARE = define(
-    "gelu-square", "x squared inside GELU", "It looks as if x were squared inside the tanh, where the cube belongs."
-)
-GELU_NO_ROOT = define(
-    "gelu-no-root",
-    "2 / pi without its root",
-    "It looks as if the factor inside the tanh were 2 / pi, or sqrt(2) / pi: it is the root of the whole fraction.",
-)
-GELU_NO_HALF = define(
-    "gelu-no-half", "GELU without its half", "It looks as if the factor 1/2 in front of x were left out of gelu."
-)
-GELU_CUBE_OF_SUM = define(
-    "gelu-cube-of-sum",
-    "the sum cubed inside GELU",
-    "It looks as if the whole sum inside the tanh were cubed: the power belongs to the x of the second term alone.",
-)
-GELU_OVERFLOW = define(
-    "gelu-overflow",
-    "overflow in GELU",
-    "It looks as if exp overflowed: np.tanh is exact for any size of x, while a tanh made of exp(x) and exp(-x) "
-    "becomes inf / inf.",
-)
-NORM_SAMPLE = define(
-    "norm-sample-variance",
-    "layer norm with n - 1",
-    "It looks as if the variance were divided by n - 1 (ddof=1): layer norm divides by n.",
-)
-NORM_EPS_OUTSIDE = define(
-    "norm-eps-outside",
-    "eps outside the root",
-    "It looks as if eps were added to the standard deviation: it is added to the variance, inside the root.",
-)
-NORM_EPS_FIXED = define(
-    "norm-eps-fixed", "eps ignored", "It looks as if the parameter eps were ignored and 1e-5 used instead."
-)
-NORM_NO_ROOT = define(
-    "norm-no-root", "divided by the variance", "It looks as if the rows were divided by their variance: take its root."
-)
-NORM_NO_MEAN = define(
-    "norm-no-mean", "mean not subtracted", "It looks as if the mean were not subtracted before the variance was taken."
-)
-NORM_WHOLE = define(
-    "norm-whole",
-    "one mean for all rows",
-    "It looks as if one mean and one variance were taken of the whole array: each row has its own (axis=-1, keepdims).",
-)
-NORM_AXIS = define(
-    "norm-wrong-axis",
-    "layer norm over the wrong axis",
-    "It looks as if the mean and the variance were taken along another axis than the last.",
-)
-NORM_NO_WEIGHT = define("norm-no-weight", "layer norm without weight", "It looks as if weight were not applied.")
-NORM_NO_BIAS = define("norm-no-bias", "layer norm without bias", "It looks as if bias were not added.")
-NORM_EPS_SMALL = define(
-    "norm-eps-small",
-    "eps too small",
-    "It looks as if eps were smaller than 1e-5, or left out, when it is not given: 1e-5 is its default.",
-)
-NORM_EPS_LARGE = define(
-    "norm-eps-large",
-    "eps too large",
-    "It looks as if eps were larger than 1e-5 when it is not given: 1e-5 is its default.",
-)
-MASK_STRICT = define(
-    "mask-strict",
-    "own position masked",
-    "It looks as if a token did not see itself: query i sees the keys 0 to i, with i included.",
-)
-MASK_REVERSED = define(
-    "mask-reversed", "mask reversed", "It looks as if the mask were the wrong way round: tokens see only later ones."
-)
-MASK_ZEROS = define(
-    "mask-zeros",
-    "hidden scores set to 0",
-    "It looks as if the hidden scores were set to 0, and exp(0) is 1, so they still get a share: set them to -np.inf.",
-)
-MASK_AFTER_SOFTMAX = define(
-    "mask-after-softmax",
-    "mask after the softmax",
-    "It looks as if the mask came after the softmax, so that the rows no longer add up to 1: mask the scores first.",
-)
-SOFTMAX_QUERIES = define(
-    "softmax-over-queries",
-    "softmax over the queries",
-    "It looks as if the softmax ran over the queries: each query's weights add up to 1 over the keys (axis=-1).",
-)
-SCORES_NO_ROOT = define(
-    "scores-no-root",
-    "scores divided by head_dim",
-    "It looks as if the scores were divided by head_dim: divide by its square root.",
-)
-SCORES_SCALED_BY_HEADS = define(
-    "scores-scaled-by-n-head",
-    "scores divided by sqrt(n_head)",
-    "It looks as if the scores were divided by sqrt(n_head): divide by sqrt(head_dim), the length of a key.",
-)
-HEADS_INTERLEAVED = define(
-    "heads-interleaved",
-    "q, k, v split inside each head",
-    "It looks as if c_attn's result were cut into heads first and each head into q, k, v: it holds all heads' queries, "
-    "then all keys, then all values.",
-)
-HEADS_STRIDED = define(
-    "heads-strided",
-    "heads take every n_head-th feature",
-    "It looks as if head h had every n_head-th feature: its head_dim features stand side by side, so reshape to "
-    "[n_seq, n_head, head_dim].",
-)
-SOFTMAX_OVERFLOW = define(
-    "softmax-overflow",
-    "softmax without taking off the largest",
-    "It looks as if exp overflowed: take each row's largest score off before exp, which leaves the softmax the same.",
-)
-SOFTMAX_ONE_MAXIMUM = define(
-    "softmax-one-maximum",
-    "one maximum for all rows",
-    "It looks as if the largest score of all rows had been taken off: rows far below it become 0 / 0. Take off each "
-    "row's own (axis=-1, keepdims=True).",
-)
-SOFTMAX_HIDDEN_MAXIMUM = define(
-    "softmax-hidden-maximum",
-    "maximum taken before the mask",
-    "It looks as if the largest score were looked for before the mask was applied: a hidden one may be so large that "
-    "all visible ones become 0.",
-)
-ONE_HEAD = define(
-    "one-head",
-    "one head instead of n_head",
-    "It looks as if all features formed one head: split q, k and v into n_head heads, each with scores of its own.",
-)
-OUTPUT_MISSING = define(
-    "no-output-projection",
-    "no c_proj after the heads",
-    "It looks as if the merged heads were returned as they are: one more linear layer, attn.c_proj, follows.",
-)
-BIASES_MISSING = define("biases-missing", "no biases", "It looks as if the biases of the linear layers were left out.")
-
 
 def _bias_missing(name: str) -> Bug:
     key = f"bias-missing-{name.replace('.', '-')}"
@@ -176,192 +26,67 @@ def _bias_missing(name: str) -> Bug:
     )
 
 
-POST_NORM = define(
-    "post-norm",
-    "post-norm block",
-    "It looks as if the layer norms came after each addition: GPT-2 normalizes what goes into attention and MLP, and "
-    "adds their results to the x that was not normalized.",
-)
-PARALLEL = define(
-    "parallel-block",
-    "MLP in parallel with attention",
-    "It looks as if the MLP read the block's input: it reads the sum of that and what attention gave.",
-)
-RESIDUAL_INPUT_ONLY = define(
-    "residual-input-only",
-    "MLP added to the block's input",
-    "It looks as if the MLP's result were added to the x from before attention: it is added to the sum of that x and "
-    "attention.",
-)
-NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
-NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
-WTE_SCALED = define(
-    "wte-scaled",
-    "token embeddings scaled",
-    "It looks as if the token embeddings were multiplied by sqrt(n_embd), as in older models: GPT-2 does not.",
-)
-PROBABILITIES = define(
-    "probabilities", "softmax of the logits", "It looks as if a softmax were applied at the end: return the logits."
-)
-BLOCKS_LEFT_OUT = define(
-    "blocks-left-out", "last blocks left out", "It looks as if the loop over the blocks ended too early."
-)
-BLOCKS_NOT_CHAINED = define(
-    "blocks-not-chained",
-    "every block fed with the embeddings",
-    "It looks as if every block were given the embeddings, so that only the last one counts: what a block returns goes "
-    "into the next.",
-)
-BLOCKS_REVERSED = define("blocks-reversed", "blocks reversed", "It looks as if the blocks were used last to first.")
-ONLY_LAST_ROW = define(
-    "only-last-row",
-    "only the last row of logits",
-    "It looks as if only the last token's logits were returned: forward returns one row for every token.",
-)
-FIXED_SIZES = define(
-    "fixed-sizes",
-    "sizes of the trained model",
-    "The same code gives the right numbers on the trained model, so a size looks fixed to that model's, perhaps "
-    "through the notebook's own `weights`: take every size from the arguments.",
-)
-NOTEBOOK_WEIGHTS = define(
-    "notebook-weights",
-    "the notebook's own weights",
-    "These are the numbers of the trained model: use the weights that are passed, not the notebook's variable.",
-)
-LOGITS_REMEMBERED = define(
-    "logits-remembered",
-    "logits remembered by the ids alone",
-    "These are the logits of other weights for the same tokens: what is remembered between calls must depend on the "
-    "weights too.",
-)
-LOGITS_TRANSPOSED = define(
-    "logits-transposed", "logits transposed", "It looks as if rows and columns were swapped: a row is a position."
-)
-EMPTY_ACCEPTED = define(
-    "empty-accepted", "empty sequence accepted", "It looks as if an empty list were not looked for: check the length."
-)
-LIMIT_IGNORED = define(
-    "limit-ignored",
-    "more than n_ctx tokens accepted",
-    "It looks as if tokens were cut off, or positions reused, to make the sequence fit: raise an error instead.",
-)
-LIMIT_TOO_LOW = define(
-    "limit-too-low",
-    "limit one too low",
-    "It looks as if the limit were one too low: a sequence of exactly n_ctx tokens is allowed.",
-)
-WINDOW_SLID = define(
-    "window-slid",
-    "window slid past the limit",
-    "It looks as if the oldest tokens were dropped to make room: raise an error instead, as forward does.",
-)
-GENERATE_LIMIT_TOO_LOW = define(
-    "generate-limit-too-low",
-    "the last new token counted against the limit",
-    "It looks as if the last new token were counted: it is never fed to the model, so only prompt + n_new - 1 tokens "
-    "must fit into n_ctx.",
-)
-PROMPT_RETURNED = define(
-    "prompt-returned", "the prompt is returned too", "It looks as if the prompt were returned with the new ids."
-)
-ONE_TOO_MANY = define("one-id-too-many", "one id too many", "It looks as if the loop ran once too often.")
-ONE_TOO_FEW = define("one-id-too-few", "one id too few", "It looks as if the loop ended one step too early.")
-FIRST_ROW_CHOSEN = define(
-    "first-row-chosen",
-    "id chosen from the first row",
-    "It looks as if the ids were chosen from the first row of the logits: what follows the sequence is in the last.",
-)
-LAST_TOKEN_ALONE = define(
-    "last-token-alone",
-    "only the last token fed",
-    "It looks as if only the newest token were fed to forward: without a cache it needs the whole sequence each time.",
-)
-SEQUENCE_NOT_GROWN = define(
-    "sequence-not-grown",
-    "new ids not fed back",
-    "It looks as if every new id came from the same logits: append each new id before the next pass, and read the last "
-    "row.",
-)
-SAMPLED = define(
-    "sampled", "sampled, not greedy", "Two equal calls gave different ids: greedy takes the largest logit, by argmax."
-)
-ARGMAX_OF_ALL_ROWS = define(
-    "argmax-of-all-rows",
-    "argmax of all rows at once",
-    "The id that was fed is none of the vocabulary's. It looks as if argmax were taken of all rows at once: take it of "
-    "the last row alone.",
-)
-SMALLEST_CHOSEN = define(
-    "smallest-chosen", "smallest logit chosen", "It looks as if the ids with the smallest logits were chosen."
-)
-PROMPT_GROWN = define(
-    "prompt-grown",
-    "the caller's prompt grows",
-    "It looks as if the new ids were appended to the caller's list: work on a copy, list(prompt_ids).",
-)
-
 Suspect = tuple[Bug, Mistakes]
 
 _ATTENTION: tuple[Suspect, ...] = (
     (bugs.NO_CAUSAL_MASK, Mistakes(mask="none")),
-    (MASK_STRICT, Mistakes(mask="strict")),
-    (MASK_REVERSED, Mistakes(mask="reversed")),
-    (MASK_ZEROS, Mistakes(mask="zeros")),
-    (MASK_AFTER_SOFTMAX, Mistakes(mask="after-softmax")),
-    (SOFTMAX_QUERIES, Mistakes(softmax="queries")),
+    (own.MASK_STRICT, Mistakes(mask="strict")),
+    (own.MASK_REVERSED, Mistakes(mask="reversed")),
+    (own.MASK_ZEROS, Mistakes(mask="zeros")),
+    (own.MASK_AFTER_SOFTMAX, Mistakes(mask="after-softmax")),
+    (own.SOFTMAX_QUERIES, Mistakes(softmax="queries")),
     (bugs.KEYS_VALUES_SWAPPED, Mistakes(qkv="qvk")),
     *((bugs.QKV_ORDER, Mistakes(qkv=order)) for order in ("kqv", "kvq", "vqk", "vkq")),
-    (HEADS_INTERLEAVED, Mistakes(split="interleaved")),
-    (HEADS_STRIDED, Mistakes(split="strided")),
+    (own.HEADS_INTERLEAVED, Mistakes(split="interleaved")),
+    (own.HEADS_STRIDED, Mistakes(split="strided")),
     (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape")),
     (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape", merge="reshape")),
     (bugs.HEADS_MERGED_WRONG, Mistakes(merge="reshape")),
     (bugs.SCORES_UNSCALED, Mistakes(scale="none")),
     (bugs.SCORES_SCALED_BY_EMBD, Mistakes(scale="n_embd")),
     (bugs.SCORES_SCALED_BY_LENGTH, Mistakes(scale="n_seq")),
-    (SCORES_NO_ROOT, Mistakes(scale="no-root")),
-    (SCORES_SCALED_BY_HEADS, Mistakes(scale="n_head")),
-    (ONE_HEAD, Mistakes(heads="one")),
-    (OUTPUT_MISSING, Mistakes(output=False)),
-    (BIASES_MISSING, Mistakes(biases=False)),
+    (own.SCORES_NO_ROOT, Mistakes(scale="no-root")),
+    (own.SCORES_SCALED_BY_HEADS, Mistakes(scale="n_head")),
+    (own.ONE_HEAD, Mistakes(heads="one")),
+    (own.OUTPUT_MISSING, Mistakes(output=False)),
+    (own.BIASES_MISSING, Mistakes(biases=False)),
     *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("attn.c_attn", "attn.c_proj")),
 )
 _BLOCK: tuple[Suspect, ...] = (
-    (POST_NORM, Mistakes(order="post-norm")),
-    (PARALLEL, Mistakes(order="parallel")),
+    (own.POST_NORM, Mistakes(order="post-norm")),
+    (own.PARALLEL, Mistakes(order="parallel")),
     (bugs.NORMED_RESIDUAL, Mistakes(order="normed-residual")),
     (bugs.NORMED_RESIDUAL, Mistakes(order="normed-attention")),
     (bugs.NO_RESIDUAL_ATTENTION, Mistakes(residual="no-attention")),
     (bugs.NO_RESIDUAL_MLP, Mistakes(residual="no-mlp")),
     (bugs.NO_RESIDUAL, Mistakes(residual="none")),
-    (RESIDUAL_INPUT_ONLY, Mistakes(residual="input-only")),
-    (NO_LN_1, Mistakes(order="no-ln_1")),
-    (NO_LN_2, Mistakes(order="no-ln_2")),
+    (own.RESIDUAL_INPUT_ONLY, Mistakes(residual="input-only")),
+    (own.NO_LN_1, Mistakes(order="no-ln_1")),
+    (own.NO_LN_2, Mistakes(order="no-ln_2")),
     (bugs.LN_1_TWICE, Mistakes(order="ln_1-twice")),
-    (GELU_SIGMOID, Mistakes(gelu="sigmoid")),
-    (GELU_RELU, Mistakes(gelu="relu")),
-    (GELU_NONE, Mistakes(gelu="none")),
-    (GELU_NO_HALF, Mistakes(gelu="double")),
-    (NORM_SAMPLE, Mistakes(norm="sample")),
-    (NORM_NO_ROOT, Mistakes(norm="no-root")),
-    (NORM_NO_MEAN, Mistakes(norm="no-mean")),
-    (NORM_WHOLE, Mistakes(norm="whole")),
-    (NORM_NO_WEIGHT, Mistakes(norm="no-weight")),
-    (NORM_NO_BIAS, Mistakes(norm="no-bias")),
+    (own.GELU_SIGMOID, Mistakes(gelu="sigmoid")),
+    (own.GELU_RELU, Mistakes(gelu="relu")),
+    (own.GELU_NONE, Mistakes(gelu="none")),
+    (own.GELU_NO_HALF, Mistakes(gelu="double")),
+    (own.NORM_SAMPLE, Mistakes(norm="sample")),
+    (own.NORM_NO_ROOT, Mistakes(norm="no-root")),
+    (own.NORM_NO_MEAN, Mistakes(norm="no-mean")),
+    (own.NORM_WHOLE, Mistakes(norm="whole")),
+    (own.NORM_NO_WEIGHT, Mistakes(norm="no-weight")),
+    (own.NORM_NO_BIAS, Mistakes(norm="no-bias")),
     *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("mlp.c_fc", "mlp.c_proj")),
     *_ATTENTION,
 )
 _FORWARD: tuple[Suspect, ...] = (
     (bugs.POSITIONS_MISSING, Mistakes(positions="missing")),
-    (WTE_SCALED, Mistakes(embedding="scaled")),
+    (own.WTE_SCALED, Mistakes(embedding="scaled")),
     (bugs.NO_FINAL_LAYER_NORM, Mistakes(final_norm=False)),
-    (PROBABILITIES, Mistakes(head="probabilities")),
+    (own.PROBABILITIES, Mistakes(head="probabilities")),
     (bugs.LAYERS_AS_TEXT, Mistakes(layers_as_text=True)),
-    (BLOCKS_LEFT_OUT, Mistakes(blocks="not-last")),
-    (BLOCKS_LEFT_OUT, Mistakes(blocks="first-only")),
-    (BLOCKS_NOT_CHAINED, Mistakes(blocks="last-only")),
-    (BLOCKS_REVERSED, Mistakes(blocks="reversed")),
+    (own.BLOCKS_LEFT_OUT, Mistakes(blocks="not-last")),
+    (own.BLOCKS_LEFT_OUT, Mistakes(blocks="first-only")),
+    (own.BLOCKS_NOT_CHAINED, Mistakes(blocks="last-only")),
+    (own.BLOCKS_REVERSED, Mistakes(blocks="reversed")),
     *_BLOCK,
 )
 
@@ -380,21 +105,21 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
             where=f"for {_axes(shape)} between -5 and 5",
             axes={1: ("element",), 2: ("row", "column"), 3: ("table", "row", "column")}[len(shape)],
             suspects=(
-                (GELU_EXACT, lambda x=x: gelu(x, "exact")),
-                (GELU_SIGMOID, lambda x=x: gelu(x, "sigmoid")),
-                (GELU_RELU, lambda x=x: gelu(x, "relu")),
-                (GELU_SQUARE, lambda x=x: _tanh_gelu(x, power=2)),
-                (GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=2 / np.pi)),
-                (GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=np.sqrt(2) / np.pi)),
-                (GELU_NO_HALF, lambda x=x: gelu(x, "double")),
-                (GELU_CUBE_OF_SUM, lambda x=x: _tanh_gelu(x, whole=True)),
+                (own.GELU_EXACT, lambda x=x: gelu(x, "exact")),
+                (own.GELU_SIGMOID, lambda x=x: gelu(x, "sigmoid")),
+                (own.GELU_RELU, lambda x=x: gelu(x, "relu")),
+                (own.GELU_SQUARE, lambda x=x: _tanh_gelu(x, power=2)),
+                (own.GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=2 / np.pi)),
+                (own.GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=np.sqrt(2) / np.pi)),
+                (own.GELU_NO_HALF, lambda x=x: gelu(x, "double")),
+                (own.GELU_CUBE_OF_SUM, lambda x=x: _tanh_gelu(x, whole=True)),
             ),
             atol=5e-5,  # the exact GELU is up to 5e-4 away, float32 less than 1e-6
             rtol=1e-5,
         )
     x = (rng.uniform(20, 1000, 8) * np.array([-1, 1] * 4)).astype(np.float32)
     y = student.array("gelu", x)
-    bug = None if np.isfinite(y.astype(np.float64)).all() else GELU_OVERFLOW
+    bug = None if np.isfinite(y.astype(np.float64)).all() else own.GELU_OVERFLOW
     expect_close(
         y, gelu(x), name="gelu", where="for x as large as 1000", axes=("element",), bug=bug, atol=5e-5, rtol=1e-5
     )
@@ -416,18 +141,18 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
 
     def suspects(x, given_eps):
         eps = given_eps or 1e-5
-        yield NORM_EPS_OUTSIDE, lambda: layer_norm(x, weight, bias, eps, "eps-outside")
+        yield own.NORM_EPS_OUTSIDE, lambda: layer_norm(x, weight, bias, eps, "eps-outside")
         if given_eps:
-            yield NORM_EPS_FIXED, lambda: layer_norm(x, weight, bias)
+            yield own.NORM_EPS_FIXED, lambda: layer_norm(x, weight, bias)
         else:
-            for bug, others in ((NORM_EPS_SMALL, (1e-12, 1e-8, 1e-6)), (NORM_EPS_LARGE, (1e-4, 1e-3, 1e-2))):
+            for bug, others in ((own.NORM_EPS_SMALL, (1e-12, 1e-8, 1e-6)), (own.NORM_EPS_LARGE, (1e-4, 1e-3, 1e-2))):
                 for other in others:
                     yield bug, lambda other=other: layer_norm(x, weight, bias, other)
         for bug, mistakes in _BLOCK:
             if mistakes.norm != "right":
                 yield bug, lambda kind=mistakes.norm: layer_norm(x, weight, bias, eps, kind)
         for axis in range(x.ndim - 1):
-            yield NORM_AXIS, lambda axis=axis: _norm_along(x, weight, bias, eps, axis)
+            yield own.NORM_AXIS, lambda axis=axis: _norm_along(x, weight, bias, eps, axis)
 
     def compare(x, where, given_eps=None):
         x = x.astype(np.float32)
@@ -581,11 +306,11 @@ def _largest_exponents(x: np.ndarray, model: JudgeModel) -> dict[Bug, np.ndarray
     scores = q @ k.T / np.sqrt(model.config.head_dim)
     largest = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf).max(axis=-1)
     if n_seq == 1:
-        return {SOFTMAX_OVERFLOW: largest}
+        return {own.SOFTMAX_OVERFLOW: largest}
     return {
-        SOFTMAX_OVERFLOW: largest,
-        SOFTMAX_HIDDEN_MAXIMUM: largest - scores.max(axis=-1),
-        SOFTMAX_ONE_MAXIMUM: largest - largest.max(),
+        own.SOFTMAX_OVERFLOW: largest,
+        own.SOFTMAX_HIDDEN_MAXIMUM: largest - scores.max(axis=-1),
+        own.SOFTMAX_ONE_MAXIMUM: largest - largest.max(),
     }
 
 
@@ -604,7 +329,7 @@ def _not_finite(actual: np.ndarray) -> Bug | None:
     bad = ~np.isfinite(actual.astype(np.float64))
     if actual.ndim != 2 or len(actual) < 2 or not bad[0].all():
         return None
-    return bugs.MASK_TIMES_INFINITY if bad.all() else MASK_STRICT if not bad[1:].any() else None
+    return bugs.MASK_TIMES_INFINITY if bad.all() else own.MASK_STRICT if not bad[1:].any() else None
 
 
 @check(
@@ -659,7 +384,7 @@ def forward_recompute(student: Student, cases: Cases) -> None:
         name="forward",
         where="for tokens that another model of the same shape has just been given",
         axes=("position", "token id"),
-        suspects=[(LOGITS_REMEMBERED, lambda: model.reference.logits(ids))],
+        suspects=[(own.LOGITS_REMEMBERED, lambda: model.reference.logits(ids))],
     )
 
 
@@ -672,7 +397,7 @@ def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths)
             actual = student.array("forward", ids[:n_seq], model)
             if actual.shape in (expected.shape[1:], (1, expected.shape[1])) and n_seq > 1:
                 detail = f"forward has shape {list(actual.shape)} for {n_seq} tokens of {_about(model)}."
-                raise Failure(None, detail, ONLY_LAST_ROW)
+                raise Failure(None, detail, own.ONLY_LAST_ROW)
             sweep.close(
                 actual,
                 expected[:n_seq],
@@ -680,7 +405,7 @@ def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths)
                 where=f"for {_count(n_seq, 'token')} on {_about(model)}",
                 axes=("position", "token id"),
                 suspects=_forward_suspects(cases, model, ids[:n_seq]),
-                bug=LOGITS_TRANSPOSED if actual.shape == expected[:n_seq].T.shape else None,
+                bug=own.LOGITS_TRANSPOSED if actual.shape == expected[:n_seq].T.shape else None,
             )
     _finish(sweep, lambda: _right_on_trained(student, cases, "forward"))
 
@@ -692,7 +417,7 @@ def _forward_suspects(
         positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
         yield bugs.positions_shifted(shift), lambda p=positions: model.reference.logits(ids, positions=p)
     yield from _suspects(_FORWARD, model.reference.logits, ids)
-    yield NOTEBOOK_WEIGHTS, lambda: cases.trained.reference.logits(ids)
+    yield own.NOTEBOOK_WEIGHTS, lambda: cases.trained.reference.logits(ids)
 
 
 @check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")
@@ -706,7 +431,7 @@ def forward_limits(student: Student, cases: Cases) -> None:
         except StudentError as error:
             if not error.loud:
                 raise
-            bug = LIMIT_TOO_LOW if _right_at(student, model, ids[:3]) else None
+            bug = own.LIMIT_TOO_LOW if _right_at(student, model, ids[:3]) else None
             raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
         _expect_shape(full, (n_ctx, n_vocab), "forward")
         again = student.array("forward", ids[:n_ctx], model)
@@ -717,8 +442,10 @@ def forward_limits(student: Student, cases: Cases) -> None:
                 f"For exactly n_ctx = {n_ctx} tokens, the last row of forward is not decided by the tokens: equal "
                 "calls must agree, and another first token must change it.",
             )
-        student.expect_error("forward", [], model, what="an empty list of tokens", bug=EMPTY_ACCEPTED)
-        student.expect_error("forward", ids, model, what=f"{n_ctx + 1} tokens with n_ctx = {n_ctx}", bug=LIMIT_IGNORED)
+        student.expect_error("forward", [], model, what="an empty list of tokens", bug=own.EMPTY_ACCEPTED)
+        student.expect_error(
+            "forward", ids, model, what=f"{n_ctx + 1} tokens with n_ctx = {n_ctx}", bug=own.LIMIT_IGNORED
+        )
 
 
 @check(
@@ -746,7 +473,7 @@ def generate_greedy(student: Student, cases: Cases) -> None:
         4,
         model,
         what=f"{n_ctx - 2} prompt tokens and 4 new ones with n_ctx = {n_ctx}, one too many",
-        bug=WINDOW_SLID if _refuses(student, model, n_ctx + 1) else LIMIT_IGNORED,
+        bug=own.WINDOW_SLID if _refuses(student, model, n_ctx + 1) else own.LIMIT_IGNORED,
     )
 
 
@@ -773,12 +500,12 @@ def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False):
         _expect_ids(student, cases, model, prompt, expected, where)
     except StudentError as error:
         if error.type == "IndexError" and f"index {_argmax_of_all(model, prompt)} " in error.message:
-            raise Failure(None, f"For {where}, {error.sentence}", ARGMAX_OF_ALL_ROWS) from None
+            raise Failure(None, f"For {where}, {error.sentence}", own.ARGMAX_OF_ALL_ROWS) from None
         if not (exact_limit and error.loud):
             raise
-        bug = GENERATE_LIMIT_TOO_LOW
+        bug = own.GENERATE_LIMIT_TOO_LOW
         if _refuses(student, model, model.config.n_ctx):
-            bug = LIMIT_TOO_LOW if _right_at(student, model, prompt[:3]) else None
+            bug = own.LIMIT_TOO_LOW if _right_at(student, model, prompt[:3]) else None
         raise Failure(None, f"For {where}, {error.sentence}", bug) from None
 
 
@@ -814,21 +541,21 @@ def _expect_ids(student, cases, model, prompt, expected, where):
         actual = student.ids(name, prompt, n_new, model)
     except Failure as failure:
         if failure.bug is bugs.INPUT_CHANGED:
-            raise Failure(failure.prop, f"{name} changed the prompt it was given.", PROMPT_GROWN) from None
+            raise Failure(failure.prop, f"{name} changed the prompt it was given.", own.PROMPT_GROWN) from None
         raise
     if actual == expected:
         return
     if len(actual) != n_new:
         bug = None
         if actual == prompt + expected:
-            bug = PROMPT_RETURNED
+            bug = own.PROMPT_RETURNED
         elif abs(len(actual) - n_new) == 1 and all(a == b for a, b in zip(actual, expected, strict=False)):
-            bug = ONE_TOO_MANY if len(actual) > n_new else ONE_TOO_FEW
+            bug = own.ONE_TOO_MANY if len(actual) > n_new else own.ONE_TOO_FEW
         raise Failure(None, f"{name} returned {_count(len(actual), 'id')} for {where}.", bug)
     wrong = next(i for i, (a, b) in enumerate(zip(actual, expected, strict=True)) if a != b)
     detail = f"{name} chose another id at new token {wrong}, counted from 0 ({where})."
     if student.ids(name, prompt, n_new, model) != actual:
-        raise Failure(None, detail, SAMPLED)
+        raise Failure(None, detail, own.SAMPLED)
     seen = prompt + expected[:wrong]
     if not _right_at(student, model, seen):
         raise Failure(None, f"{detail} The logits of forward are wrong there too, so look at its checks first.")
@@ -851,11 +578,11 @@ def _recognize_ids(
         except (Failure, StudentError):
             return None
     for bug, choose in (
-        (LAST_TOKEN_ALONE, lambda ids, n: logits(ids[-1:])[-1].argmax()),
-        (FIRST_ROW_CHOSEN, lambda ids, n: logits(ids)[0].argmax()),
-        (SEQUENCE_NOT_GROWN, lambda ids, n: logits(ids[:n])[-1].argmax()),
-        (SMALLEST_CHOSEN, lambda ids, n: logits(ids)[-1].argmin()),
-        (NOTEBOOK_WEIGHTS, lambda ids, n: trained_logits(ids)[-1].argmax()),
+        (own.LAST_TOKEN_ALONE, lambda ids, n: logits(ids[-1:])[-1].argmax()),
+        (own.FIRST_ROW_CHOSEN, lambda ids, n: logits(ids)[0].argmax()),
+        (own.SEQUENCE_NOT_GROWN, lambda ids, n: logits(ids[:n])[-1].argmax()),
+        (own.SMALLEST_CHOSEN, lambda ids, n: logits(ids)[-1].argmin()),
+        (own.NOTEBOOK_WEIGHTS, lambda ids, n: trained_logits(ids)[-1].argmax()),
     ):
         if all(_chosen(choose, prompt, len(ids)) == ids for prompt, ids in answers):
             return bug
@@ -906,7 +633,7 @@ def _finish(sweep: Sweep, right_on_trained: Callable[[], bool]) -> None:
         sweep.finish()
     except Failure as failure:
         if failure.bug is None and sweep.ran_nowhere and right_on_trained():
-            raise Failure(failure.prop, failure.detail, FIXED_SIZES) from None
+            raise Failure(failure.prop, failure.detail, own.FIXED_SIZES) from None
         raise
 
 

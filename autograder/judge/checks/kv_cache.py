@@ -21,8 +21,8 @@ from autograder.judge.bugs import (
     SCORES_SCALED_BY_LENGTH,
     SCORES_UNSCALED,
     Bug,
-    define,
 )
+from autograder.judge.bugs import kv_cache as own
 from autograder.judge.compare import Sweep, expect_close, in_words, matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, RIGHT, attention, softmax
@@ -40,277 +40,17 @@ QUERY_AXES = ("head", "query", "element")
 EXACT = {"atol": 1e-6, "rtol": 1e-6}  # what was put in comes out, in float32 or wider
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
 
-LENGTH_COUNTS_HEADS = define(
-    "length-counts-heads",
-    "len() gives n_head",
-    "len() gives the number of heads: len(array) is the size of the first axis, and positions are the second.",
-)
-LENGTH_COUNTS_APPENDS = define(
-    "length-counts-appends",
-    "len() counts appends",
-    "len() counts the calls of append: one append may bring several positions, k.shape[1] of them.",
-)
-LENGTH_OF_LAST_APPEND = define(
-    "length-of-last-append",
-    "len() is the last append's",
-    "len() gives the size of the last append, not the sum of all.",
-)
-LENGTH_COUNTS_TWICE = define(
-    "length-counts-twice",
-    "len() counts K and V",
-    "len() counts each position twice, once for its key and once for its value.",
-)
-CACHES_SHARE_STATE = define(
-    "caches-share-state",
-    "new caches share state",
-    "A new cache already holds rows of another one: lists made in the class body or as a default argument are shared "
-    "by all objects; make them in __init__.",
-)
-CACHE_SWAPPED = define(
-    "cache-keys-values-exchanged",
-    "cache returns V as keys",
-    "keys holds what was appended as v, and values what was k.",
-)
-VALUES_ARE_KEYS = define(
-    "cache-values-are-keys",
-    "values returns the keys",
-    "values holds the keys: v was not stored, or k was stored twice.",
-)
-ONLY_NEWEST = define(
-    "only-newest-kept",
-    "only the newest append kept",
-    "Only the rows of the last append are there: append must add to the earlier rows, not replace them.",
-)
-NEWEST_FIRST = define(
-    "newest-first", "new rows put in front", "The newest rows stand in front: new positions go to the end."
-)
-FIRST_OF_CHUNK = define(
-    "chunk-first-row-only",
-    "only the first row of a chunk stored",
-    "Of an append of several positions only the first row was stored: k and v may have any k.shape[1] of 1 or more.",
-)
-SPARE_ROWS = define(
-    "spare-rows-returned",
-    "spare rows of the buffer returned",
-    "keys or values also contains the unused rows at the end of the buffer: return the filled part only.",
-)
-ROWS_CUT = define(
-    "buffer-never-grows",
-    "buffer does not grow",
-    "The buffer is full and did not grow: NumPy cuts a slice past the end of an array without an error, so the row was "
-    "dropped silently.",
-)
-GROWTH_TOO_SMALL = define(
-    "growth-too-small",
-    "buffer grown too little for a chunk",
-    "Single rows fit and a chunk does not: doubling the buffer once is not always enough, so grow it to at least the "
-    "length that is needed.",
-)
-GROWTH_LOSES_ROWS = define(
-    "growth-loses-rows",
-    "rows lost when the buffer grows",
-    "The newest rows are right and the older ones are gone: when the buffer grows, copy the keys and the values that "
-    "are already there.",
-)
-WRONG_AXIS = define(
-    "joined-along-wrong-axis",
-    "rows joined along the wrong axis",
-    "The rows were joined along the wrong axis: positions are axis 1 of [n_head, n_seq, head_dim].",
-)
-TOKEN_MAJOR = define(
-    "token-major-returned",
-    "keys returned as [n_seq, n_head, head_dim]",
-    "The axes are those of [n_seq, n_head, head_dim]: store it as you like, and return [n_head, n_seq, head_dim].",
-)
-RESHAPED = define(
-    "cache-reshaped",
-    "cache axes changed by a reshape",
-    "Heads and positions are mixed up as by a reshape: use transpose or swapaxes to change the order of axes.",
-)
-LAYERS_SHARED = define(
-    "layers-are-one-object",
-    "all layers are one LayerCache",
-    "All layers are one and the same LayerCache, as [LayerCache()] * n_layer makes them: make a new one for each.",
-)
-NUMBER_OF_LAYERS = define("number-of-layers-fixed", "n_layer ignored", "The number of layers does not follow n_layer.")
-LENGTH_COUNTS_LAYERS = define(
-    "length-counts-layers",
-    "len() of the cache gives n_layer",
-    "len(cache) gives the number of layers: it is the number of cached positions, the same in every layer.",
-)
-LENGTH_SUMMED = define(
-    "length-summed-over-layers",
-    "len() of the cache sums the layers",
-    "len(cache) adds up the layers: a position counts once, though every layer has a row for it.",
-)
-CLONE_EMPTY = define("clone-empty", "clone has no rows", "The clone is a new, empty cache: the rows were not copied.")
-CLONE_LAYERS_MISSING = define(
-    "clone-copies-one-layer",
-    "clone copies one layer only",
-    "Only one layer was copied; the others of the clone are empty.",
-)
-CLONE_LAYERS_ALIKE = define(
-    "clone-layers-alike",
-    "every layer of the clone is the same",
-    "Every layer of the clone holds the rows of one layer.",
-)
-CLONE_VALUES = define(
-    "clone-mixes-keys-and-values",
-    "clone mixes up keys and values",
-    "The clone holds keys where the values belong, or the other way round.",
-)
-CLONE_TAKES_ROWS = define(
-    "clone-takes-the-rows",
-    "clone takes the rows away",
-    "The clone has the rows and the original has lost them: they must be copied, not handed over.",
-)
-CLONE_LENGTH = define(
-    "clone-loses-length",
-    "clone has the wrong len()",
-    "The clone's rows are right and its len() is not: copy the length as well.",
-)
-CLONE_SHALLOW = define(
-    "clone-shallow",
-    "clone shares its layers",
-    "The clone and the original share their LayerCache objects, so what one appends the other holds as well: copy "
-    "every layer.",
-)
-CLONE_SOME_LAYERS = define(
-    "clone-shares-some-layers",
-    "clone shares some layers",
-    "Some layers of the clone are copies and others are still the original's own objects: copy every layer.",
-)
-CLONE_SHARES_BUFFER = define(
-    "clone-shares-buffer",
-    "clone shares the buffers",
-    "The lengths are separate and the memory is not: both write their new rows into the same buffer, and the later one "
-    "wins. Copy the arrays.",
-)
-CLONE_NOT_RETURNED = define(
-    "clone-not-returned", "clone returns None", "clone() has to return the new cache: its return looks missing."
-)
-MASK_SEES_NEXT = define(
-    "attend-mask-sees-next",
-    "a token sees the one after it",
-    "It looks as if each query also saw the key just after its own position: the mask ends one position too late.",
-)
-MASK_HIDES_SELF = define(
-    "attend-mask-hides-self",
-    "a token does not see itself",
-    "It looks as if a token could not see its own key: the mask starts one position too early.",
-)
-MASK_AS_ZERO = define(
-    "attend-mask-as-zero",
-    "hidden scores set to 0",
-    "Hidden scores look set to 0, which is an ordinary score: they must be -inf (or very negative) before the softmax.",
-)
-MASK_TOO_SMALL = define(
-    "attend-mask-too-small",
-    "hidden scores not small enough",
-    "Hidden keys get through when the visible scores are very negative: set hidden scores to -inf, not to a number "
-    "such as -100.",
-)
-MASK_AFTER_SOFTMAX = define(
-    "attend-mask-after-softmax",
-    "mask applied after the softmax",
-    "The mask looks as if it came after the softmax, so the weights of a query no longer add up to 1.",
-)
-SCORES_NO_ROOT = define(
-    "attend-scores-no-root",
-    "scores divided by head_dim",
-    "It looks as if the scores were divided by head_dim instead of its square root.",
-)
-SOFTMAX_AXIS = define(
-    "attend-softmax-over-queries",
-    "softmax over the wrong axis",
-    "The softmax looks taken over the queries: each query's weights over the keys, the last axis, must add up to 1.",
-)
-SOFTMAX_OVER_HEADS = define(
-    "attend-softmax-over-heads",
-    "softmax over the heads",
-    "The softmax looks taken over the heads: each query's weights over the keys, the last axis, must add up to 1.",
-)
-SOFTMAX_SUM = define(
-    "attend-weights-not-normalized",
-    "weights not divided by their sum",
-    "The weights look as if they had not been divided by their sum.",
-)
-NO_SOFTMAX = define(
-    "attend-no-softmax", "no softmax", "It looks as if the scores were used as weights without a softmax."
-)
-SOFTMAX_OVERFLOW = define(
-    "attend-softmax-overflow",
-    "exp() overflows",
-    "exp() of a large score overflows: subtract each row's maximum before exp(); it changes nothing else.",
-)
-SOFTMAX_GLOBAL_MAX = define(
-    "attend-one-maximum",
-    "one maximum for all rows",
-    "It looks as if one maximum was subtracted from all rows, so a row of much smaller scores becomes 0/0: take the "
-    "maximum along the last axis, with keepdims=True.",
-)
-SOFTMAX_HIDDEN_MAX = define(
-    "attend-hidden-maximum",
-    "maximum taken before the mask",
-    "The largest score looks taken before the mask was applied: a hidden one may be so large that all visible ones "
-    "become 0, and their sum too. Mask first.",
-)
-ATTEND_CHANGES_CACHE = define(
-    "attend-changes-cache",
-    "attend changes the cache",
-    "attend works on the cache's own arrays in place (such as keys *= ... or keys /= ...), or appends to it: compute "
-    "new arrays instead.",
-)
-BYTES_KEYS_ONLY = define(
-    "bytes-of-keys-only",
-    "the values are not counted",
-    "The number is half of what is needed: keys and values are stored.",
-)
-BYTES_ONE_LAYER = define(
-    "bytes-of-one-layer",
-    "one layer counted",
-    "The number is that of one layer: every layer has its own keys and values.",
-)
-BYTES_ONE_HEAD = define(
-    "bytes-of-one-head",
-    "one head counted",
-    "The number is that of one head: a row holds n_head heads of head_dim, which is n_embd numbers.",
-)
-BYTES_NO_SIZE = define(
-    "numbers-not-bytes", "numbers, not bytes", "This counts numbers, not bytes: multiply by n_bytes."
-)
-BYTES_DEFAULT = define(
-    "bytes-default-not-4",
-    "n_bytes does not default to 4",
-    "With n_bytes given it is right: its default must be 4, a float32.",
-)
-BYTES_IGNORED = define(
-    "n-bytes-ignored", "n_bytes ignored", "The number does not depend on n_bytes, as if it were always 4."
-)
-BYTES_N_CTX = define(
-    "bytes-of-full-context",
-    "n_ctx used for n_seq",
-    "The number is that of a full context: count n_seq positions, not n_ctx.",
-)
-BYTES_HEADS_TWICE = define(
-    "bytes-heads-twice", "multiplied by n_head", "n_embd already contains all heads: do not multiply by n_head again."
-)
-BYTES_FLOAT = define(
-    "bytes-as-float",
-    "a float",
-    "The value is right and it is a float: a number of bytes is an int, so use // or no division.",
-)
 
 BYTES_BUGS = (  # in the order in which they are looked for
-    BYTES_FLOAT,
-    BYTES_KEYS_ONLY,
-    BYTES_ONE_LAYER,
-    BYTES_ONE_HEAD,
-    BYTES_NO_SIZE,
-    BYTES_IGNORED,
-    BYTES_N_CTX,
-    BYTES_HEADS_TWICE,
-    BYTES_DEFAULT,  # any other number, and only where n_bytes is left out
+    own.BYTES_FLOAT,
+    own.BYTES_KEYS_ONLY,
+    own.BYTES_ONE_LAYER,
+    own.BYTES_ONE_HEAD,
+    own.BYTES_NO_SIZE,
+    own.BYTES_IGNORED,
+    own.BYTES_N_CTX,
+    own.BYTES_HEADS_TWICE,
+    own.BYTES_DEFAULT,  # any other number, and only where n_bytes is left out
 )
 
 
@@ -342,22 +82,22 @@ def layer_cache_length(student, cases):
         second = student.length(student.handle("LayerCache"))
         if second != 0:
             detail = f"len() of a second, new LayerCache is {second}, with {total} positions in the first."
-            raise Failure(None, detail, CACHES_SHARE_STATE if second == total else None)
+            raise Failure(None, detail, own.CACHES_SHARE_STATE if second == total else None)
 
 
 def _name_lengths(student, layer: Handle, config, sizes: Sequence[int], lengths: list[int]) -> Bug | None:
     pair = _read_layers(student, [layer])[0]
     if pair is not None and all(a.ndim == 3 and a.shape[1] == lengths[-1] for a in pair):
         suspects = {
-            FIRST_OF_CHUNK: [1, 2, 3, 4],
-            ONLY_NEWEST: list(sizes),
+            own.FIRST_OF_CHUNK: [1, 2, 3, 4],
+            own.ONLY_NEWEST: list(sizes),
         }  # the length is true and the rows are missing
     else:
         suspects = {
-            LENGTH_COUNTS_HEADS: [config.n_head] * len(sizes),
-            LENGTH_COUNTS_APPENDS: [1, 2, 3, 4],
-            LENGTH_OF_LAST_APPEND: list(sizes),
-            LENGTH_COUNTS_TWICE: (2 * np.cumsum(sizes)).tolist(),
+            own.LENGTH_COUNTS_HEADS: [config.n_head] * len(sizes),
+            own.LENGTH_COUNTS_APPENDS: [1, 2, 3, 4],
+            own.LENGTH_OF_LAST_APPEND: list(sizes),
+            own.LENGTH_COUNTS_TWICE: (2 * np.cumsum(sizes)).tolist(),
         }
     return next((bug for bug, values in suspects.items() if values == lengths), None)
 
@@ -387,7 +127,7 @@ def layer_cache_rows(student, cases):
         filling = Filling(student, cases, config, f"chunks {first}")
         with sweep.at(first):
             for i, n_new in enumerate((first, *rest)):
-                filling.append(n_new, f"after {_appends([first, *rest][: i + 1])}", GROWTH_TOO_SMALL)
+                filling.append(n_new, f"after {_appends([first, *rest][: i + 1])}", own.GROWTH_TOO_SMALL)
     sweep.finish()
 
 
@@ -433,46 +173,46 @@ def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -
     newest, n_seq = chunks[-1], right[0].shape[1]
     n_new = newest[0].shape[1]
     if all_match(right[::-1]):
-        return CACHE_SWAPPED
+        return own.CACHE_SWAPPED
     if all_match([right[0], right[0]]):
-        return VALUES_ARE_KEYS
+        return own.VALUES_ARE_KEYS
     if all_match([a.astype(np.float16).astype(np.float64) for a in right]):
         return HALF_PRECISION
     if len(chunks) > 1 and all_match(newest):
-        return ONLY_NEWEST
+        return own.ONLY_NEWEST
     if len(chunks) > 1 and all_match([np.concatenate(side[::-1], axis=1) for side in (keys, values)]):
-        return NEWEST_FIRST
+        return own.NEWEST_FIRST
     if all_match([a.transpose(1, 0, 2) for a in right]):
-        return TOKEN_MAJOR
+        return own.TOKEN_MAJOR
     if all_match([a.transpose(1, 0, 2).reshape(a.shape) for a in right]) or all_match(
         [np.concatenate([c.transpose(1, 0, 2) for c in side]).reshape(right[0].shape) for side in (keys, values)]
     ):
-        return RESHAPED
+        return own.RESHAPED
     if len(chunks) > 1 and len({k.shape[1] for k in keys}) == 1:
         for axis in (0, 2):
             if all_match([np.concatenate(side, axis=axis) for side in (keys, values)]):
-                return WRONG_AXIS
+                return own.WRONG_AXIS
     if any(a.ndim != 3 for a in got):
         return None
     rows = got[0].shape[1]
     if all(a.shape[1] == rows for a in got):
         if rows > n_seq and all_match_part(got, right, slice(0, n_seq)):
-            return SPARE_ROWS
+            return own.SPARE_ROWS
         if rows > n_seq and all_match_part(got, right, slice(rows - n_seq, rows)):
-            return CACHES_SHARE_STATE
+            return own.CACHES_SHARE_STATE
         starts = np.cumsum([0, *(k.shape[1] for k in keys)])[:-1]
         if n_new > 1 and all(a.shape[1] in (n_seq, len(starts)) for a in got):
             place = starts if rows == n_seq else np.arange(len(starts))
             others = np.setdiff1d(np.arange(n_seq), starts) if rows == n_seq else []
             kept = any(matches(got[0][:, i], right[0][:, i], **EXACT) for i in others)  # then something else is wrong
             if not kept and all(matches(a[:, place], b[:, starts], **EXACT) for a, b in zip(got, right, strict=True)):
-                return FIRST_OF_CHUNK
+                return own.FIRST_OF_CHUNK
         if 0 < rows < n_seq and all(matches(a, b[:, :rows], **EXACT) for a, b in zip(got, right, strict=True)):
-            return ROWS_CUT
+            return own.ROWS_CUT
     if all(
         a.shape == b.shape and matches(a[:, -n_new:], b[:, -n_new:], **EXACT) for a, b in zip(got, right, strict=True)
     ):
-        return GROWTH_LOSES_ROWS
+        return own.GROWTH_LOSES_ROWS
     return None
 
 
@@ -500,15 +240,15 @@ def model_cache_layers(student, cases):
             wrong = _wrong_layers(got, kv)
             if wrong:
                 if all(k.shape[1] == kv[0][0].shape[1] * config.n_layer for k, _ in got):
-                    raise Failure(None, f"Every layer of {about} holds the rows of all layers.", LAYERS_SHARED)
+                    raise Failure(None, f"Every layer of {about} holds the rows of all layers.", own.LAYERS_SHARED)
                 detail = f"{_capital(about)} holds other rows than were appended, in {_of(wrong, config.n_layer)}"
                 raise Failure(None, f"{detail}: look at the checks of LayerCache first.")
             lengths.append(student.length(cache))
         suspects = {
-            LENGTH_COUNTS_LAYERS: [config.n_layer, config.n_layer],
-            LENGTH_SUMMED: [config.n_layer, 7 * config.n_layer],
-            LENGTH_COUNTS_HEADS: [config.n_head, config.n_head],
-            LENGTH_COUNTS_APPENDS: [1, 2],
+            own.LENGTH_COUNTS_LAYERS: [config.n_layer, config.n_layer],
+            own.LENGTH_SUMMED: [config.n_layer, 7 * config.n_layer],
+            own.LENGTH_COUNTS_HEADS: [config.n_head, config.n_head],
+            own.LENGTH_COUNTS_APPENDS: [1, 2],
         }
         right = (0, 1, 7)
         if tuple(lengths) != right:
@@ -518,7 +258,7 @@ def model_cache_layers(student, cases):
             raise Failure(None, f"len() of {about} is {lengths[i]} with {here} in every layer.", bug)
         second = student.length(student.handle("ModelCache", config.n_layer))
         if second != 0:
-            raise Failure(None, f"len() of a second, new ModelCache is {second}.", CACHES_SHARE_STATE)
+            raise Failure(None, f"len() of a second, new ModelCache is {second}.", own.CACHES_SHARE_STATE)
     for model in (*cases.odd, cases.trained):
         many = student.length(student.make_cache(model, _draw_cache(cases, model.config, 14, "many")))
         if many != 14:
@@ -547,11 +287,11 @@ def clone_equal(student, cases):
                 raise Failure(None, detail, _name_clone(got, kv))
             if _wrong_layers(_read_whole(student, original, _layers(student, original, n_layer, "the original")), kv):
                 detail = f"After clone(), the original of {_count(n_seq, 'position')} does not hold its rows any more."
-                raise Failure(None, detail, CLONE_TAKES_ROWS)
+                raise Failure(None, detail, own.CLONE_TAKES_ROWS)
             lengths = student.length(clone), student.length(original)
             if lengths[0] != lengths[1]:
                 raise Failure(
-                    None, f"len() of {about} is {lengths[0]}, and {lengths[1]} of the original.", CLONE_LENGTH
+                    None, f"len() of {about} is {lengths[0]}, and {lengths[1]} of the original.", own.CLONE_LENGTH
                 )
     sweep.finish()
     original = student.handle("ModelCache", 3)
@@ -641,14 +381,14 @@ def _clone_cases(cases) -> list[tuple]:
 def _name_clone(got: Sequence, right: KV) -> Bug | None:
     filled = [i for i, pair in enumerate(got) if pair is not None and pair[0].shape[1:2] != (0,)]
     if not filled:
-        return CLONE_EMPTY
+        return own.CLONE_EMPTY
     if len(filled) < len(got):
-        return CLONE_LAYERS_MISSING if len(filled) == 1 else None
+        return own.CLONE_LAYERS_MISSING if len(filled) == 1 else None
     if any(not _wrong_layers(got, [right[i]] * len(right)) for i in (0, -1)):
-        return CLONE_LAYERS_ALIKE
+        return own.CLONE_LAYERS_ALIKE
     for mixed in ([(v, k) for k, v in right], [(k, k) for k, _ in right], [(v, v) for _, v in right]):
         if not _wrong_layers(got, mixed):
-            return CLONE_VALUES
+            return own.CLONE_VALUES
     return None
 
 
@@ -657,9 +397,9 @@ def _name_sharing(got: Sequence, right: KV, wrong: list[int]) -> Bug | None:
     if any(got[i] is None or got[i][0].ndim != 3 for i in wrong):
         return None
     if all(got[i][0].shape == right[i][0].shape for i in wrong):
-        return CLONE_SHARES_BUFFER
+        return own.CLONE_SHARES_BUFFER
     if all(got[i][0].shape[1] > right[i][0].shape[1] for i in wrong):
-        return CLONE_SHALLOW if len(wrong) == len(right) else CLONE_SOME_LAYERS
+        return own.CLONE_SHALLOW if len(wrong) == len(right) else own.CLONE_SOME_LAYERS
     return None
 
 
@@ -731,7 +471,7 @@ def attend_large_scores(student, cases):
         bug = None
         if finite is not None and len(finite) == config.n_head and not finite.all():
             split = len(signs) == 2 and finite[sign > 0].all()
-            bug = SOFTMAX_GLOBAL_MAX if split else SOFTMAX_OVERFLOW
+            bug = own.SOFTMAX_GLOBAL_MAX if split else own.SOFTMAX_OVERFLOW
         if not matches(out, attention(q, k, v), atol=2e-2, rtol=2e-2):
             where = f"scores that are {about}, around {size * size:.0f} in size, {n_seq} cached positions"
             try:
@@ -752,7 +492,7 @@ def attend_large_scores(student, cases):
         name="attend",
         where=f"hidden scores around {size * size:.0f} and small visible ones, {n_seq} cached positions, n_query = 3",
         axes=QUERY_AXES,
-        bug=SOFTMAX_HIDDEN_MAX if blind else None,
+        bug=own.SOFTMAX_HIDDEN_MAX if blind else None,
         atol=2e-2,
         rtol=2e-2,
     )
@@ -762,7 +502,7 @@ def attend_large_scores(student, cases):
     for i in range(2):  # query i of 3 does not see the last 2 - i keys
         hidden_alone[:, i] = v[:, n_seq - 2 + i :].mean(axis=1)
     where = f"scores that are very negative, around {size * size:.0f} in size, {n_seq} cached positions, n_query = 3"
-    suspects = [(MASK_TOO_SMALL, lambda: hidden_alone)]
+    suspects = [(own.MASK_TOO_SMALL, lambda: hidden_alone)]
     expect_close(
         attending.call(q, k, v),
         expected,
@@ -791,7 +531,7 @@ def attend_only_reads(student, cases):
             for name, a, b in zip(("len()", "keys", "values"), before, after, strict=True):
                 if not np.array_equal(a, b):
                     raise Failure(
-                        None, f"{name} of the cache is different after attend ({where}).", ATTEND_CHANGES_CACHE
+                        None, f"{name} of the cache is different after attend ({where}).", own.ATTEND_CHANGES_CACHE
                     )
 
 
@@ -896,23 +636,23 @@ def _suspects(q, k, v):
             return np.nan_to_num(shares / shares.sum(axis=0, keepdims=True)) @ v
 
     return [
-        (MASK_SEES_NEXT, sees_next),
+        (own.MASK_SEES_NEXT, sees_next),
         (NO_CAUSAL_MASK, mistake(mask="none")),
         (MASK_WITHOUT_OFFSET, mistake(mask="no-offset")),
-        (MASK_HIDES_SELF, mistake(mask="strict")),
-        (MASK_AS_ZERO, mistake(mask="zeros")),
-        (MASK_AFTER_SOFTMAX, mistake(mask="after-softmax")),
+        (own.MASK_HIDES_SELF, mistake(mask="strict")),
+        (own.MASK_AS_ZERO, mistake(mask="zeros")),
+        (own.MASK_AFTER_SOFTMAX, mistake(mask="after-softmax")),
         (SCORES_UNSCALED, mistake(scale="none")),
         (SCORES_SCALED_BY_EMBD, mistake(scale="n_embd")),
         (SCORES_SCALED_BY_LENGTH, mistake(scale="n_seq")),
-        (SCORES_NO_ROOT, mistake(scale="no-root")),
+        (own.SCORES_NO_ROOT, mistake(scale="no-root")),
         (KEYS_VALUES_SWAPPED, lambda: attention(q, v, k)),
         (HALF_PRECISION, lambda: attention(q, *(a.astype(np.float16).astype(np.float64) for a in (k, v)))),
-        (NO_SOFTMAX, lambda: np.where(seen, scores, 0.0) @ v),
-        (SOFTMAX_SUM, lambda: np.exp(masked) @ v),
-        (SOFTMAX_SUM, lambda: np.exp(masked - peak) @ v),
-        (SOFTMAX_AXIS, mistake(softmax="queries")),
-        (SOFTMAX_OVER_HEADS, over_heads),
+        (own.NO_SOFTMAX, lambda: np.where(seen, scores, 0.0) @ v),
+        (own.SOFTMAX_SUM, lambda: np.exp(masked) @ v),
+        (own.SOFTMAX_SUM, lambda: np.exp(masked - peak) @ v),
+        (own.SOFTMAX_AXIS, mistake(softmax="queries")),
+        (own.SOFTMAX_OVER_HEADS, over_heads),
     ]
 
 
@@ -936,15 +676,15 @@ def kv_cache_bytes(student, cases):
             if type(value) not in (int, float):
                 raise Failure(None, f"kv_cache_bytes returns {_kind(value)} where an int is expected ({where}).")
             suspects = {
-                BYTES_FLOAT: right,
-                BYTES_KEYS_ONLY: row * n_seq,
-                BYTES_ONE_LAYER: 2 * c.n_embd * n_seq * n_bytes,
-                BYTES_ONE_HEAD: 2 * c.n_layer * c.head_dim * n_seq * n_bytes,
-                BYTES_NO_SIZE: 2 * c.n_layer * c.n_embd * n_seq,
-                BYTES_IGNORED: 2 * c.n_layer * c.n_embd * n_seq * 4,
-                BYTES_N_CTX: 2 * row * c.n_ctx,
-                BYTES_HEADS_TWICE: 2 * row * n_seq * c.n_head,
-                BYTES_DEFAULT: right if sizes else value,
+                own.BYTES_FLOAT: right,
+                own.BYTES_KEYS_ONLY: row * n_seq,
+                own.BYTES_ONE_LAYER: 2 * c.n_embd * n_seq * n_bytes,
+                own.BYTES_ONE_HEAD: 2 * c.n_layer * c.head_dim * n_seq * n_bytes,
+                own.BYTES_NO_SIZE: 2 * c.n_layer * c.n_embd * n_seq,
+                own.BYTES_IGNORED: 2 * c.n_layer * c.n_embd * n_seq * 4,
+                own.BYTES_N_CTX: 2 * row * c.n_ctx,
+                own.BYTES_HEADS_TWICE: 2 * row * n_seq * c.n_head,
+                own.BYTES_DEFAULT: right if sizes else value,
             }
             explained.append({bug for bug, wrong in suspects.items() if value == wrong})
             if type(value) is int and value == right:
@@ -986,11 +726,11 @@ def _layers(student, cache: Handle, n_layer: int, about: str) -> list[Handle]:
         layers = student.attribute(cache, "layers", returns="handle")
     except StudentError as error:
         if error.message.startswith("'NoneType' object"):
-            raise Failure(None, f"{_capital(about)} is None.", CLONE_NOT_RETURNED) from None
+            raise Failure(None, f"{_capital(about)} is None.", own.CLONE_NOT_RETURNED) from None
         raise
     count = student.length(layers)
     if count != n_layer:
-        raise Failure(None, f"{_capital(about)} has {count} entries in layers.", NUMBER_OF_LAYERS)
+        raise Failure(None, f"{_capital(about)} has {count} entries in layers.", own.NUMBER_OF_LAYERS)
     return [student.method(layers, "__getitem__", i, returns="handle") for i in range(n_layer)]
 
 

@@ -33,9 +33,9 @@ from autograder.judge.bugs import (
     SCORES_SCALED_BY_EMBD,
     SCORES_UNSCALED,
     Bug,
-    define,
     positions_shifted,
 )
+from autograder.judge.bugs import prefill_decode as own
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
@@ -47,188 +47,6 @@ CLEAR = 0.02  # a greedy choice counts when the best logit leads by this much; f
 
 # The bugs of this stage alone
 
-ALL_ROWS = define(
-    "prefill-all-rows",
-    "logits of every token returned",
-    "There is an axis too many: only the logits after the last token are asked for, one row [n_vocab]. x[-1] is one "
-    "row; x and x[-1:] are tables.",
-)
-SAME_POSITION = define(
-    "prefill-one-position",
-    "all tokens at one position",
-    "It looks as if all tokens of a pass had been given one and the same position: token i stands at position + i.",
-)
-LAST_TOKEN_MISSING = define(
-    "prefill-last-token-missing",
-    "last prompt token left out",
-    "It looks as if the last token of the prompt were left out: it is fed like all the others, and has a row of keys "
-    "and values in the cache.",
-)
-OWN_CACHE = define(
-    "prefill-own-cache",
-    "the cache that was passed is not used",
-    "It looks as if the pass had an empty cache of its own: continue the one that was passed, and leave the new rows "
-    "in it.",
-)
-FED_TWICE = define(
-    "prefill-fed-twice",
-    "prompt fed twice",
-    "The cache has twice the tokens you have seen: the prompt went through the model two times.",
-)
-ONE_LAYER_FOR_ALL = define(
-    "prefill-one-layer-for-all",
-    "all blocks share one layer's cache",
-    "All rows are in one layer: block i appends to cache.layers[i].",
-)
-LAYERS_MIXED = define(
-    "prefill-layers-mixed",
-    "layers in another order",
-    "Every row is there, in another layer than the one it belongs to: block i uses cache.layers[i].",
-)
-LOOKS_AHEAD = define(
-    "prefill-looks-ahead",
-    "later tokens change earlier rows",
-    "The rows of earlier tokens change when a later token of the prompt changes, so a token can see what comes after "
-    "it: look at the mask.",
-)
-ATTENDS_TOO_EARLY = define(
-    "decode-attends-too-early",
-    "attends before it appends",
-    "It looks as if the new token did not see itself: append its keys and values first, then attend.",
-)
-ROW_NOT_KEPT = define(
-    "decode-row-not-kept",
-    "new token not cached",
-    "The cache does not grow: the new token's keys and values must be appended, for the tokens after it to see.",
-)
-ROW_KEPT_TWICE = define(
-    "decode-row-kept-twice",
-    "new token cached twice",
-    "Each step adds two rows for one token: append a token's keys and values once.",
-)
-ROWS_REPLACED = define(
-    "decode-rows-replaced",
-    "earlier rows changed",
-    "Rows that were in the cache before the step are different after it: keys and values of earlier tokens never "
-    "change.",
-)
-POSITION_IGNORED = define(
-    "decode-position-ignored",
-    "position ignored",
-    "The position that was passed is not used, as if it were always len(cache): use it, or raise a ValueError when the "
-    "two differ.",
-)
-GENERATE_RESTARTS = define(
-    "generate-positions-restart",
-    "new tokens at positions 0, 1, 2, ...",
-    "It looks as if generate counted the positions of the new tokens from 0: the first stands at len(prompt_ids).",
-)
-GENERATE_STUCK = define(
-    "generate-position-stuck",
-    "every new token at the same position",
-    "It looks as if every new token stood at position len(prompt_ids): each is one further than the token before it.",
-)
-LAST_TOKEN_TWICE = define(
-    "generate-last-token-twice",
-    "last prompt token fed twice",
-    "It looks as if the last token of the prompt had been fed again after prefill: prefill's own logits give the first "
-    "new token.",
-)
-FED_AGAIN = define(
-    "generate-feeds-all-again",
-    "all tokens fed again with the cache",
-    "The cache has about 2x the tokens you have seen: it looks as if prompt and new tokens were all fed again at each "
-    "step. With the cache, feed the newest token alone.",
-)
-NOT_FED_BACK = define(
-    "generate-not-fed-back",
-    "new tokens not fed back",
-    "It looks as if one token were decoded again and again: feed the newest id.",
-)
-PROMPT_RETURNED = define(
-    "generate-returns-prompt",
-    "the prompt is returned too",
-    "It looks as if the prompt were returned along with the new ids.",
-)
-FIRST_ID_LOST = define(
-    "generate-first-id-lost",
-    "first new id left out",
-    "The ids are right from the second one on: the first new id comes from prefill's logits and belongs in the list.",
-)
-NUMBER_OF_IDS = define(
-    "generate-number-of-ids",
-    "wrong number of ids",
-    "The ids are right as far as they go: count how often the loop runs.",
-)
-ZERO_GIVES_ONE = define(
-    "generate-zero-gives-one",
-    "0 new tokens give one",
-    "Every other number is right: with n_new = 0 nothing may be chosen, so look at n_new before the first argmax.",
-)
-SAMPLED = define(
-    "generate-sampled",
-    "sampled, not greedy",
-    "Two equal calls gave different ids: greedy takes the largest logit, by argmax.",
-)
-STATE_KEPT = define(
-    "generate-state-kept",
-    "a cache kept from call to call",
-    "The first call was right and an equal call after it is not: make a new ModelCache inside generate each time. A "
-    "default argument is made once for all calls.",
-)
-RECOMPUTES = define(
-    "generate-recomputes",
-    "recomputes at each step",
-    "That is the work of running the whole sequence again for each new token: after prefill, feed only the newest one.",
-)
-PROMPT_RUN_TWICE = define(
-    "generate-prompt-run-twice",
-    "prompt run two times",
-    "It looks as if the prompt went through the model two times: one prefill gives both the cache and the logits.",
-)
-ONE_STEP_TOO_MANY = define(
-    "generate-one-step-too-many",
-    "one decode step too many",
-    "It looks as if the last new token were fed to the model as well: nothing is chosen after it, so it needs no step "
-    "and no row. The cache ends with prompt + n_new - 1 rows.",
-)
-GENERATE_LIMIT_TOO_LOW = define(
-    "decode-generate-limit-too-low",
-    "the last new token counted against n_ctx",
-    "It looks as if the last new token were counted against n_ctx: it has no row, so a request fits while "
-    "prompt + n_new - 1 is at most n_ctx.",
-)
-LIMIT_TOO_LOW = define(
-    "decode-limit-too-low",
-    "limit one too low",
-    "It looks as if the limit were one too low: position n_ctx - 1 is the last one and can be used.",
-)
-POSITION_CLAMPED = define(
-    "decode-position-clamped",
-    "positions clamped to n_ctx - 1",
-    "It looks as if the tokens past the end were given the last position, n_ctx - 1: NumPy also does so silently when "
-    "a slice of wpe ends early and one row is left to broadcast. Compare with n_ctx first.",
-)
-POSITION_WRAPPED = define(
-    "decode-position-wrapped",
-    "positions start over past n_ctx",
-    "It looks as if the positions started over at 0 past the end.",
-)
-WINDOW_SLID = define(
-    "decode-window-slid",
-    "oldest rows dropped",
-    "It looks as if the oldest rows were dropped to make room: that keeps the code running and spoils what it says.",
-)
-CUT_SHORT = define(
-    "generate-cut-short",
-    "fewer ids without a word",
-    "It stopped at the limit and returned fewer ids than were asked for: nobody notices that. Refuse the request.",
-)
-EMPTY_PROMPT = define(
-    "prefill-empty-prompt",
-    "empty prompt accepted",
-    "There are no logits after no token: look for an empty prompt first, and raise a ValueError.",
-)
 
 _MODEL_MISTAKES: tuple[tuple[Bug, Mistakes], ...] = (
     (NO_FINAL_LAYER_NORM, RIGHT.with_(final_norm=False)),
@@ -283,7 +101,7 @@ def _wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[
 
     if n_past:
         yield POSITIONS_RESET, at(range(n_new))
-        yield OWN_CACHE, at(range(n_new), None)
+        yield own.OWN_CACHE, at(range(n_new), None)
         yield CACHED_ROWS_IGNORED, at(range(n_past, n_past + n_new), None)
         if 2 * n_past + n_new <= n_ctx:
             yield POSITIONS_COUNTED_TWICE, at(range(2 * n_past, 2 * n_past + n_new))
@@ -291,10 +109,10 @@ def _wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[
         if 0 <= n_past + k <= n_ctx - n_new:
             yield positions_shifted(k), at(range(n_past + k, n_past + k + n_new))
     if n_new > 1:
-        yield SAME_POSITION, at([n_past] * n_new)
-        yield SAME_POSITION, at([n_past + n_new - 1] * n_new)
+        yield own.SAME_POSITION, at([n_past] * n_new)
+        yield own.SAME_POSITION, at([n_past + n_new - 1] * n_new)
     if n_past and n_new == 1:
-        yield ATTENDS_TOO_EARLY, lambda: reference.run(new, past=past, mistakes=RIGHT.with_(mask="strict"))
+        yield own.ATTENDS_TOO_EARLY, lambda: reference.run(new, past=past, mistakes=RIGHT.with_(mask="strict"))
     for bug, mistakes in _MODEL_MISTAKES:
         yield bug, lambda m=mistakes: reference.run(new, past=past, mistakes=m)
         if n_past > 0:
@@ -310,10 +128,10 @@ def _wrong_logits(
     """What a pass over ids[n_past:] gives, wrongly, as logits."""
     logits = model.reference.logits(ids)
     if len(ids) - n_past > 1:
-        yield ALL_ROWS, lambda: logits[n_past:]
+        yield own.ALL_ROWS, lambda: logits[n_past:]
         yield FIRST_TOKEN_LOGITS, lambda: logits[n_past]
-        yield LAST_TOKEN_MISSING, lambda: logits[-2]
-    yield ALL_ROWS, lambda: logits[-1:]
+        yield own.LAST_TOKEN_MISSING, lambda: logits[-2]
+    yield own.ALL_ROWS, lambda: logits[-1:]
     for bug, wrong in _wrong_runs(model, ids, n_past):
         yield bug, lambda wrong=wrong: wrong().logits[-1]
 
@@ -383,20 +201,20 @@ def prefill_cache(student, cases):
             with sweep.at(n):
                 cache, _ = _prefilled(student, model, ids[:n])
                 if student.length(cache) == 0:  # whose keys may be anything
-                    raise Failure(None, f"The cache is empty ({_after(model, n)}).", OWN_CACHE if n > 1 else None)
+                    raise Failure(None, f"The cache is empty ({_after(model, n)}).", own.OWN_CACHE if n > 1 else None)
                 try:
                     kv = student.read_cache(cache, "the cache")
                 except StudentError as error:
                     if "NoneType" not in error.message:
                         raise
                     detail = f"Some layers of the cache hold no rows ({_after(model, n)})."
-                    raise Failure(None, detail, ONE_LAYER_FOR_ALL) from None
+                    raise Failure(None, detail, own.ONE_LAYER_FOR_ALL) from None
                 try:
                     _expect_rows(kv, model, ids[:n], 0, _after(model, n))
                 except Failure as failure:
                     bug = failure.bug if n > 3 else None  # at one to three tokens many mistakes look alike
                     if n > 3 and bug is None and _looks_ahead(student, model, ids[:n]):
-                        bug = LOOKS_AHEAD
+                        bug = own.LOOKS_AHEAD
                     raise Failure(None, failure.detail, bug) from None
     sweep.finish()
 
@@ -444,12 +262,12 @@ def _count_bug(counts: list[int], n_past: int, n: int) -> Bug | None:
     """What the numbers of rows of the layers look like."""
     n_new = n - n_past
     if len(set(counts)) > 1:
-        return ONE_LAYER_FOR_ALL if set(counts[1:]) == {n_past} and counts[0] > n else None
+        return own.ONE_LAYER_FOR_ALL if set(counts[1:]) == {n_past} and counts[0] > n else None
     if counts[0] == n + n_new:
-        return ROW_KEPT_TWICE if n_past else FED_TWICE
+        return own.ROW_KEPT_TWICE if n_past else own.FED_TWICE
     if counts[0] == n_past and n_past:
-        return ROW_NOT_KEPT
-    return LAST_TOKEN_MISSING if counts[0] == n - 1 else None
+        return own.ROW_NOT_KEPT
+    return own.LAST_TOKEN_MISSING if counts[0] == n - 1 else None
 
 
 def _row_bug(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int) -> Bug | None:
@@ -463,13 +281,13 @@ def _row_bug(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int) -> Bug 
         _same(a[:, :n_past], b[:, :n_past]) for x, y in zip(kv, right, strict=True) for a, b in zip(x, y, strict=True)
     )
     if n_past and not past:
-        return ROWS_REPLACED
+        return own.ROWS_REPLACED
 
     def looks_like(candidate: KV) -> bool:
         return all(_same(a, b) for x, y in zip(kv, candidate, strict=True) for a, b in zip(x, y, strict=True))
 
     if all(any(_same(k, a) and _same(v, b) for a, b in right) for k, v in kv):
-        return LAYERS_MIXED
+        return own.LAYERS_MIXED
     if looks_like([(v, k) for k, v in right]):
         return KEYS_VALUES_SWAPPED
     return next((bug for bug, wrong in _wrong_runs(model, ids, n_past) if looks_like(wrong().kv)), None)
@@ -590,7 +408,7 @@ def _wrong_positions(model: JudgeModel, ids: Sequence[int], n: int, k: int) -> I
     def at(position):
         return lambda: model.reference.run(ids[n:], past=past, positions=[position]).logits[-1]
 
-    yield POSITION_IGNORED, at(n)
+    yield own.POSITION_IGNORED, at(n)
     for j in (1, -1):
         yield positions_shifted(j), at(n + k + j)
 
@@ -710,10 +528,10 @@ def _answer(student: Student, request: Request) -> list[int] | StudentError:
 def _ids_bug(student: Student, requests: list[Request], answers: list, wrong: list[int]) -> Bug | None:
     """The bug that explains every answer; one alone may agree with it by chance."""
     if 0 not in wrong and len(requests) - 1 in wrong:  # the same request, right at first
-        return STATE_KEPT
+        return own.STATE_KEPT
     first = wrong[0]
     if isinstance(answers[first], list) and _answer(student, requests[first]) != answers[first]:
-        return SAMPLED
+        return own.SAMPLED
     for bug, wrongly in _wrong_generates():
         if all(_explains(wrongly(request), answer) for request, answer in zip(requests, answers, strict=True)):
             return bug
@@ -721,7 +539,7 @@ def _ids_bug(student: Student, requests: list[Request], answers: list, wrong: li
         pairs = list(zip(requests, answers, strict=True))
         more = {len(answer) - request.n_new for request, answer in pairs if request.n_new}
         if len(more) == 1 and 0 not in more and all(_agree(answer, request.clear) for request, answer in pairs):
-            return NUMBER_OF_IDS
+            return own.NUMBER_OF_IDS
     return None
 
 
@@ -739,10 +557,10 @@ def _wrong_generates() -> Iterator[tuple[Bug, Callable[[Request], list[int] | No
     def right(more: int = 0):
         return lambda request: _loop(request, lambda prompt, new, n_cached: (new[-1:], [n_cached]), more)
 
-    yield PROMPT_RETURNED, lambda request: request.prompt + right()(request)
-    yield FIRST_ID_LOST, lambda request: right()(request)[1:]
-    yield FIRST_ID_LOST, lambda request: (right(1)(request) or [None])[1:]
-    yield ZERO_GIVES_ONE, lambda request: right(0 if request.n_new else 1)(request)
+    yield own.PROMPT_RETURNED, lambda request: request.prompt + right()(request)
+    yield own.FIRST_ID_LOST, lambda request: right()(request)[1:]
+    yield own.FIRST_ID_LOST, lambda request: (right(1)(request) or [None])[1:]
+    yield own.ZERO_GIVES_ONE, lambda request: right(0 if request.n_new else 1)(request)
 
     def newest_at(position: Callable[[int, int, int], int], first=None):
         """The newest token at position(len(prompt), number of steps so far, cached length)."""
@@ -750,23 +568,23 @@ def _wrong_generates() -> Iterator[tuple[Bug, Callable[[Request], list[int] | No
             request, lambda prompt, new, n: (new[-1:], [position(len(prompt), len(new) - 1, n)]), first=first
         )
 
-    yield GENERATE_RESTARTS, newest_at(lambda n_prompt, i, n: i)
+    yield own.GENERATE_RESTARTS, newest_at(lambda n_prompt, i, n: i)
     for k in (1, -1, 2):
         yield positions_shifted(k), newest_at(lambda n_prompt, i, n, k=k: n + k)
     yield POSITIONS_COUNTED_TWICE, newest_at(lambda n_prompt, i, n: n_prompt + n)
-    yield GENERATE_STUCK, newest_at(lambda n_prompt, i, n: n_prompt)
-    yield LAST_TOKEN_TWICE, newest_at(lambda n_prompt, i, n: n, first=0)
-    yield LAST_TOKEN_TWICE, newest_at(lambda n_prompt, i, n: n - 1, first=-1)
-    yield NOT_FED_BACK, lambda request: _loop(request, lambda prompt, new, n: (prompt[-1:], [n]))
-    yield NOT_FED_BACK, lambda request: _loop(request, lambda prompt, new, n: (new[:1], [n]))
+    yield own.GENERATE_STUCK, newest_at(lambda n_prompt, i, n: n_prompt)
+    yield own.LAST_TOKEN_TWICE, newest_at(lambda n_prompt, i, n: n, first=0)
+    yield own.LAST_TOKEN_TWICE, newest_at(lambda n_prompt, i, n: n - 1, first=-1)
+    yield own.NOT_FED_BACK, lambda request: _loop(request, lambda prompt, new, n: (prompt[-1:], [n]))
+    yield own.NOT_FED_BACK, lambda request: _loop(request, lambda prompt, new, n: (new[:1], [n]))
     yield (
-        FED_AGAIN,
+        own.FED_AGAIN,
         lambda request: _loop(
             request, lambda prompt, new, n: (prompt + new, list(range(n, n + len(prompt) + len(new))))
         ),
     )
     yield (
-        FED_AGAIN,
+        own.FED_AGAIN,
         lambda request: _loop(request, lambda prompt, new, n: (prompt + new, list(range(len(prompt) + len(new))))),
     )
 
@@ -821,8 +639,8 @@ def _work_bug(request: Request, ids: list[int], tokens: float) -> Bug | None:
     if not request.is_right(ids):
         return None  # something else is wrong, and has its own check
     if abs(tokens - (2 * n_prompt + n_new - 1)) <= 1:
-        return PROMPT_RUN_TWICE
-    return RECOMPUTES if tokens >= 0.9 * sum(range(n_prompt, n_prompt + n_new)) else None
+        return own.PROMPT_RUN_TWICE
+    return own.RECOMPUTES if tokens >= 0.9 * sum(range(n_prompt, n_prompt + n_new)) else None
 
 
 # The limits
@@ -853,7 +671,7 @@ def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int
             if not error.loud:
                 raise
             low = _works_one_earlier(student, name, model, ids[:-1], max(0, n_past - 1))
-            raise Failure(None, f"{error.sentence[:-1]}, {where}.", LIMIT_TOO_LOW if low else None) from None
+            raise Failure(None, f"{error.sentence[:-1]}, {where}.", own.LIMIT_TOO_LOW if low else None) from None
         suspects = _wrong_logits(model, ids, n_past)
         right = model.reference.logits(ids)[-1]
         expect_close(logits, right, name=name, axes=("id",), where=where, suspects=suspects)
@@ -875,7 +693,7 @@ def _full_context_bug(student: Student, roomy: Request) -> Bug | None:
         return None
     if not roomy.is_right(ids) or tokens is None:
         return None
-    return ONE_STEP_TOO_MANY if abs(tokens - len(roomy.prompt) - roomy.n_new) < 0.5 else GENERATE_LIMIT_TOO_LOW
+    return own.ONE_STEP_TOO_MANY if abs(tokens - len(roomy.prompt) - roomy.n_new) < 0.5 else own.GENERATE_LIMIT_TOO_LOW
 
 
 def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
@@ -899,11 +717,11 @@ def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
         new = _unless_refused(student.ids, "generate", ids[:n_prompt], n_new, model)
         if new is not None:
             what = f"a prompt of {n_prompt} and {n_new} new ids, one more than fits into n_ctx = {n_ctx}, {on}"
-            raise _not_refused(what, "generate", CUT_SHORT if len(new) < n_new else None)
+            raise _not_refused(what, "generate", own.CUT_SHORT if len(new) < n_new else None)
     for n_past, what in ((0, "an empty prompt"), (4, "an empty chunk after 4 cached tokens")):
         cache = _cached(student, model, ids[:n_ctx], n_past)
-        student.expect_error("prefill", [], model, cache, what=what, bug=EMPTY_PROMPT)
-    student.expect_error("generate", [], 3, model, what="an empty prompt", bug=EMPTY_PROMPT)
+        student.expect_error("prefill", [], model, cache, what=what, bug=own.EMPTY_PROMPT)
+    student.expect_error("generate", [], 3, model, what="an empty prompt", bug=own.EMPTY_PROMPT)
 
 
 def _unless_refused(call: Callable, name: str, *args):
@@ -940,9 +758,9 @@ def _past_the_end(model: JudgeModel, new: list[int], past: KV) -> Iterator[tuple
     reference, n_ctx, n_new = model.reference, model.config.n_ctx, len(new)
     n_past = past[0][0].shape[1]
     right = range(n_past, n_past + n_new)
-    yield POSITION_CLAMPED, lambda: reference.run(new, past=past, positions=[min(p, n_ctx - 1) for p in right])
-    yield POSITION_WRAPPED, lambda: reference.run(new, past=past, positions=[p % n_ctx for p in right])
+    yield own.POSITION_CLAMPED, lambda: reference.run(new, past=past, positions=[min(p, n_ctx - 1) for p in right])
+    yield own.POSITION_WRAPPED, lambda: reference.run(new, past=past, positions=[p % n_ctx for p in right])
     if n_past:
         late = [(k[:, n_new - n_ctx :], v[:, n_new - n_ctx :]) for k, v in past]
-        yield WINDOW_SLID, lambda: reference.run(new, past=late, positions=range(n_ctx - n_new, n_ctx))
-    yield WINDOW_SLID, lambda: reference.run(new[-n_ctx:])
+        yield own.WINDOW_SLID, lambda: reference.run(new, past=late, positions=range(n_ctx - n_new, n_ctx))
+    yield own.WINDOW_SLID, lambda: reference.run(new[-n_ctx:])

@@ -19,9 +19,9 @@ from autograder.judge.bugs import (
     POSITIONS_MISSING,
     POSITIONS_RESET,
     Bug,
-    define,
     positions_shifted,
 )
+from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
@@ -32,261 +32,6 @@ STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
 
 # The bugs of this stage alone
-
-NOTHING_RETURNED = define(
-    "nothing-returned", "nothing returned", "The function returned None: it looks as if a return were missing."
-)
-NOT_A_CACHE = define(
-    "not-a-cache",
-    "something else than the cache returned",
-    "Return the ModelCache that prefill filled, and it alone; the logits that prefill returns are not kept.",
-)
-ALL_LOGITS = define(
-    "logits-of-all-new-tokens",
-    "logits of every suffix token",
-    "These are the logits after each token of the suffix: return the last row only.",
-)
-TOKEN_RETURNED = define(
-    "token-returned", "next token returned", "This looks like the id of the next token: return the logits, [n_vocab]."
-)
-LAST_PREFIX_ROW_MISSING = define(
-    "last-prefix-row-missing",
-    "last prefix token not saved",
-    "It looks as if the last token of the prefix were not in the cache: all len(prefix_ids) tokens belong there.",
-)
-FIRST_PREFIX_ROW_MISSING = define(
-    "first-prefix-row-missing",
-    "first prefix token not saved",
-    "It looks as if the first token of the prefix were not in the cache: all len(prefix_ids) tokens belong there.",
-)
-GENERATED_ROW_SAVED = define(
-    "generated-row-saved",
-    "one token too many saved",
-    "There is one row more than the prefix has tokens: the token that comes next is not part of the prefix.",
-)
-PREFIX_SAVED_TWICE = define(
-    "prefix-saved-twice",
-    "prefix fed twice",
-    "There are twice as many rows as the prefix has tokens: it was fed to the model two times.",
-)
-CACHE_PADDED = define(
-    "cache-padded",
-    "cache padded to n_ctx",
-    "Every layer has n_ctx rows: keys and values are only the rows that are filled, not the whole buffer.",
-)
-CACHE_EMPTY = define(
-    "cache-empty",
-    "nothing saved",
-    "The cache that was returned is empty: return the one that prefill filled.",
-)
-TOKENS_FIRST = define(
-    "tokens-first",
-    "axes in another order",
-    "The axes look like [n_seq, n_head, head_dim]; however they are stored, keys and values show themselves as "
-    "[n_head, n_seq, head_dim].",
-)
-PREFIX_POSITIONS_SHIFTED = define(
-    "prefix-positions-shifted",
-    "prefix positions do not start at 0",
-    "The rows look as if the prefix had been given positions that start at 1: its first token stands at position 0.",
-)
-PREFIX_LEN_IGNORED = define(
-    "prefix-len-ignored",
-    "prefix_len ignored",
-    "It looks as if the positions were taken from the length of the cache: take them from prefix_len, or raise a "
-    "ValueError when the two differ.",
-)
-POSITION_STUCK = define(
-    "position-stuck",
-    "every suffix token at position prefix_len",
-    "It looks as if every token of the suffix stood at position prefix_len: token i stands at prefix_len + i.",
-)
-LAST_PREFIX_LOGITS = define(
-    "last-prefix-logits", "logits of the prefix", "These are the logits after the prefix, before any of the suffix."
-)
-STOPS_ONE_EARLY = define(
-    "stops-one-early",
-    "last suffix token left out",
-    "These are the logits after the last but one token of the suffix: its last token was not fed.",
-)
-ONLY_LAST_TOKEN = define(
-    "only-last-suffix-token",
-    "suffix tokens do not see each other",
-    "It looks as if the last token of the suffix had seen the prefix only, and not the suffix before it: use one clone "
-    "for the whole suffix.",
-)
-SUFFIX_REVERSED = define(
-    "suffix-reversed", "suffix in reverse order", "It looks as if the suffix had been fed in reverse order."
-)
-LAST_PREFIX_TOKEN_TWICE = define(
-    "last-prefix-token-twice",
-    "last prefix token fed again",
-    "It looks as if the last token of the prefix had been fed a second time, before the suffix: it is in the cache "
-    "already.",
-)
-SAVED_CACHE_GROWS = define(
-    "saved-cache-grows",
-    "saved cache mutated",
-    "The suffix was appended to the saved cache itself: work on saved.clone(). A shallow copy is not enough, as it has "
-    "the same layers inside.",
-)
-CLONE_INCOMPLETE = define(
-    "clone-incomplete",
-    "only some layers cloned",
-    "Some layers grew and others did not: the copy is deep for a part of the layers only. Clone them all.",
-)
-SAVED_ROWS_OVERWRITTEN = define(
-    "saved-rows-overwritten",
-    "rows of the saved cache overwritten",
-    "The saved cache kept its length, and yet its numbers changed: something writes into the arrays that it shares.",
-)
-SAVED_CACHE_SHRINKS = define(
-    "saved-cache-shrinks",
-    "rows of the saved cache dropped",
-    "The saved cache lost rows: taking the suffix off again went too far. Work on saved.clone() instead.",
-)
-LEFT_BY_ERROR = define(
-    "left-by-error",
-    "suffix left behind by an error",
-    "It looks as if the suffix were taken off again at the end, which does not happen when something raises on the "
-    "way. Work on saved.clone() instead.",
-)
-CLONES_SHARE_MEMORY = define(
-    "clones-share-memory",
-    "clones share their arrays",
-    "The two clones write into the same arrays: a clone needs keys and values of its own, not only a list or a length "
-    "of its own.",
-)
-ONE_CACHE_FOR_ALL = define(
-    "one-cache-for-all",
-    "every request uses the cache saved last",
-    "The answer is that of the other prefix: it looks as if there were one cache for all. Make a new one each time, "
-    "and use the one that was passed.",
-)
-RECOMPUTED = define(
-    "recomputed",
-    "recomputes instead of reusing",
-    "It looks as if the prefix were run through the model again: its keys and values are in the cache, and its tokens "
-    "are not needed any more.",
-)
-ANSWERS_FROM_MEMORY = define(
-    "answers-from-memory",
-    "answers remembered",
-    "It gave the same logits as for the unaltered cache: it looks as if earlier answers were remembered instead of "
-    "computed from the cache.",
-)
-ONE_LAYER_IGNORED = define(
-    "some-layers-ignored",
-    "a layer's cache is not used",
-    "It gave the same logits as for the unaltered cache, although another layer's change was noticed: some layers' "
-    "keys or values are not read from the cache.",
-)
-EMPTY_SUFFIX = define(
-    "empty-suffix",
-    "empty suffix not refused",
-    "With an empty suffix there is no token to decode, and the logits after the prefix are not in the cache: look for "
-    "it first, and raise a ValueError.",
-)
-EMPTY_PREFIX = define(
-    "empty-prefix", "empty prefix not refused", "A prefix without tokens leaves nothing to save: raise a ValueError."
-)
-NEGATIVE_PREFIX_LEN = define(
-    "negative-prefix-len",
-    "negative prefix_len not refused",
-    "A negative prefix_len silently counts from the end of wpe: raise a ValueError.",
-)
-OUTSIDE_VOCABULARY = define(
-    "outside-vocabulary",
-    "ids outside the vocabulary not refused",
-    "A negative id silently counts from the end of wte, and is no token: raise a ValueError.",
-)
-PAST_THE_CONTEXT = define(
-    "past-the-context",
-    "context limit not refused",
-    "Prefix and suffix together are longer than n_ctx, and no token may be dropped or moved without a word: raise a "
-    "ValueError.",
-)
-SUFFIX_ADDED_TO_PATH = define(
-    "suffix-added-to-path",
-    "file written under another name",
-    "An ending was added to the name (np.savez does that): write to exactly the path that was given, for example "
-    "through open(path, 'wb').",
-)
-FILE_HALF_PRECISION = define(
-    "file-half-precision",
-    "file kept in half precision",
-    "The numbers that come back are the old ones rounded to float16: write them as they are.",
-)
-NOT_IN_THE_FILE = define(
-    "not-in-the-file",
-    "content is not in the file",
-    "It looks as if the cache were not in the file itself: the file must be enough, without anything beside it.",
-)
-READ_CACHES_SHARED = define(
-    "read-caches-shared",
-    "one cache for all that is read",
-    "It looks as if every file were read into one and the same cache: make a new ModelCache each time.",
-)
-FILE_KEYS_VALUES_SWAPPED = define(
-    "file-keys-values-swapped", "K and V swapped in the file", "Keys and values came back in each other's place."
-)
-VIEW_WRITTEN = define(
-    "view-written",
-    "a view written as it is",
-    "The first head came back right and the others did not, as when a view of a larger buffer is written: make a plain "
-    "array of it first, by np.ascontiguousarray.",
-)
-ONE_WRITTEN_TWICE = define(
-    "one-written-twice",
-    "keys or values written twice",
-    "Keys and values came back equal: one of the two was written, or read, in both places.",
-)
-FILE_LAYERS_AS_TEXT = define(
-    "file-layers-as-text",
-    "layers read in the order of text",
-    "The layers came back sorted as text, with layer 10 before layer 2: go through them by number.",
-)
-IDS_CHANGED = define(
-    "ids-changed", "prefix ids not as written", "The second thing returned is the list of the prefix's token ids."
-)
-NO_FINGERPRINT = define(
-    "no-fingerprint",
-    "another model's cache accepted",
-    "It looks as if the reader did not compare the model's fingerprint: write model_fingerprint(weights) into the file "
-    "and compare it when reading.",
-)
-FINGERPRINT_PARTIAL = define(
-    "fingerprint-partial",
-    "fingerprint of a part of the model",
-    "Quite another model is refused, and one that differs in a single weight is not: the fingerprint must cover the "
-    "bytes of every weight. model_fingerprint(weights) does.",
-)
-CONFIG_NOT_COMPARED = define(
-    "config-not-compared",
-    "config not compared",
-    "The same weights under another number of heads are another model: the fingerprint must cover the config too.",
-)
-LENGTH_NOT_COMPARED = define(
-    "length-not-compared",
-    "ids and rows not compared",
-    "It looks as if the number of ids and the number of rows in each layer were never compared.",
-)
-NOT_FINITE_ACCEPTED = define(
-    "not-finite-accepted",
-    "non-finite values accepted",
-    "Look for NaN and infinity with np.isfinite, in keys and values of every layer.",
-)
-DAMAGE_ACCEPTED = define(
-    "damage-accepted",
-    "damaged file accepted",
-    "It looks as if errors of reading were swallowed: a file that is not whole must not give a cache.",
-)
-LIBRARY_ERROR = define(
-    "library-error",
-    "another error instead of a ValueError",
-    "Whoever calls read_prefix_cache expects a ValueError: catch what the library raises, and raise a ValueError where "
-    "an assert stands. Say what is wrong with the file.",
-)
 
 
 # In words
@@ -319,19 +64,19 @@ def _wrong_saved(model: JudgeModel, prefix: list[int]) -> Iterator[tuple[Bug, Ca
     yield LAYERS_AS_TEXT, lambda: [right[i] for i in sorted(range(len(right)), key=str)]
     yield NO_CAUSAL_MASK, lambda: reference.run(prefix, mistakes=RIGHT.with_(mask="none")).kv
     yield POSITIONS_MISSING, lambda: reference.run(prefix, mistakes=RIGHT.with_(positions="missing")).kv
-    yield POSITION_STUCK, lambda: reference.run(prefix, positions=[0] * p).kv
+    yield own.POSITION_STUCK, lambda: reference.run(prefix, positions=[0] * p).kv
     if p > 1:
-        yield LAST_PREFIX_ROW_MISSING, lambda: _rows(right, 0, p - 1)
-        yield FIRST_PREFIX_ROW_MISSING, lambda: _rows(right, 1, p)
-        yield FIRST_PREFIX_ROW_MISSING, lambda: reference.run(prefix[1:], positions=range(1, p)).kv
-        yield FIRST_PREFIX_ROW_MISSING, lambda: reference.run(prefix[1:]).kv
-    yield PREFIX_SAVED_TWICE, lambda: reference.run(prefix, past=right, positions=range(p)).kv
+        yield own.LAST_PREFIX_ROW_MISSING, lambda: _rows(right, 0, p - 1)
+        yield own.FIRST_PREFIX_ROW_MISSING, lambda: _rows(right, 1, p)
+        yield own.FIRST_PREFIX_ROW_MISSING, lambda: reference.run(prefix[1:], positions=range(1, p)).kv
+        yield own.FIRST_PREFIX_ROW_MISSING, lambda: reference.run(prefix[1:]).kv
+    yield own.PREFIX_SAVED_TWICE, lambda: reference.run(prefix, past=right, positions=range(p)).kv
     if 2 * p <= n_ctx:
-        yield PREFIX_SAVED_TWICE, lambda: reference.run(prefix, past=right).kv
+        yield own.PREFIX_SAVED_TWICE, lambda: reference.run(prefix, past=right).kv
     if p < n_ctx:
-        yield PREFIX_POSITIONS_SHIFTED, lambda: reference.run(prefix, positions=range(1, p + 1)).kv
+        yield own.PREFIX_POSITIONS_SHIFTED, lambda: reference.run(prefix, positions=range(1, p + 1)).kv
         next_id = int(reference.logits(prefix)[-1].argmax())
-        yield GENERATED_ROW_SAVED, lambda: reference.run([*prefix, next_id]).kv
+        yield own.GENERATED_ROW_SAVED, lambda: reference.run([*prefix, next_id]).kv
 
 
 def _suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> Iterator[tuple[Bug, Callable]]:
@@ -350,21 +95,21 @@ def _suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> Iterat
         yield positions_shifted(k), decode(range(p + k, p + k + s))
     if 2 * p + s <= n_ctx:
         yield POSITIONS_COUNTED_TWICE, decode(range(2 * p, 2 * p + s))
-    yield POSITION_STUCK, decode([p] * s)
+    yield own.POSITION_STUCK, decode([p] * s)
     yield POSITIONS_MISSING, decode(right, mistakes=RIGHT.with_(positions="missing"))
     yield FIRST_TOKEN_LOGITS, lambda: whole.logits[p]
-    yield STOPS_ONE_EARLY, lambda: whole.logits[-2]
-    yield LAST_PREFIX_LOGITS, lambda: whole.logits[p - 1]
-    yield ONLY_LAST_TOKEN, decode([p + s - 1], suffix[-1:])
+    yield own.STOPS_ONE_EARLY, lambda: whole.logits[-2]
+    yield own.LAST_PREFIX_LOGITS, lambda: whole.logits[p - 1]
+    yield own.ONLY_LAST_TOKEN, decode([p + s - 1], suffix[-1:])
     yield CACHED_ROWS_IGNORED, decode(right, past=None)
     yield CACHED_ROWS_IGNORED, decode(range(s), past=None)
-    yield SUFFIX_REVERSED, decode(right, suffix[::-1])
+    yield own.SUFFIX_REVERSED, decode(right, suffix[::-1])
     if p + s < n_ctx:
         again = prefix[-1:] + suffix
-        yield LAST_PREFIX_TOKEN_TWICE, decode(range(p, p + s + 1), again)
-        yield LAST_PREFIX_TOKEN_TWICE, decode(range(p - 1, p + s), again)
-    yield ALL_LOGITS, lambda: whole.logits[p:]
-    yield TOKEN_RETURNED, lambda: whole.logits[-1].argmax()
+        yield own.LAST_PREFIX_TOKEN_TWICE, decode(range(p, p + s + 1), again)
+        yield own.LAST_PREFIX_TOKEN_TWICE, decode(range(p - 1, p + s), again)
+    yield own.ALL_LOGITS, lambda: whole.logits[p:]
+    yield own.TOKEN_RETURNED, lambda: whole.logits[-1].argmax()
     yield MASK_WITHOUT_OFFSET, decode(right, mistakes=RIGHT.with_(mask="no-offset"))
     yield NO_CAUSAL_MASK, decode(right, mistakes=RIGHT.with_(mask="none"))
     for bug, wrong in _wrong_saved(model, prefix):
@@ -391,15 +136,17 @@ def _saved_rows(student: Student, saved: Handle) -> KV:
     except StudentError as error:
         if "object has no attribute 'layers'" in error.message and "NoneType" not in error.message:
             kind = error.message.split("'")[1]
-            raise Failure(None, f"save_prefix_cache returned no cache but a {kind}.", NOT_A_CACHE) from None
-        empty = Failure(None, "What save_prefix_cache returned has no rows.", CACHE_EMPTY)
+            raise Failure(None, f"save_prefix_cache returned no cache but a {kind}.", own.NOT_A_CACHE) from None
+        empty = Failure(None, "What save_prefix_cache returned has no rows.", own.CACHE_EMPTY)
         raise _nothing_returned(error) or (empty if "NoneType" in error.message else error) from None
 
 
 def _nothing_returned(error: StudentError) -> Failure | None:
     """The failure to raise instead, when a None was taken for a result."""
     none = "the result is not an array of numbers but NoneType", "'NoneType' object has no attribute 'layers'"
-    return Failure(None, f"{error.name} returned None.", NOTHING_RETURNED) if error.message.startswith(none) else None
+    return (
+        Failure(None, f"{error.name} returned None.", own.NOTHING_RETURNED) if error.message.startswith(none) else None
+    )
 
 
 def _expect_answer(answer: np.ndarray, model: JudgeModel, prefix: list[int], suffix: list[int]) -> Bug | None:
@@ -455,11 +202,11 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
     shapes = {a.shape for pair in kv for a in pair}
     if shapes != {right[0][0].shape}:
         if shapes == {(p, config.n_head, config.head_dim)}:
-            raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} ({place}).", TOKENS_FIRST)
+            raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} ({place}).", own.TOKENS_FIRST)
         counts = {shape[1] for shape in shapes}
         if counts == {p}:
             raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} ({place}).")
-        bug = CACHE_EMPTY if counts == {0} else CACHE_PADDED if counts == {config.n_ctx} else None
+        bug = own.CACHE_EMPTY if counts == {0} else own.CACHE_PADDED if counts == {config.n_ctx} else None
         count = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
         rows = f"{count} row{'' if count == '1' else 's'}"
         raise Failure(
@@ -565,7 +312,7 @@ def _expect_other_answer(student, model, saved, p, wrong, suffix, expected):
         raise
     if matches(answer, expected):
         detail = f"With prefix_len given as {wrong} for a prefix of {p}, the logits are still those of position {p}"
-        raise Failure(None, f"{detail} ({_case(model, p, len(suffix))}).", PREFIX_LEN_IGNORED)
+        raise Failure(None, f"{detail} ({_case(model, p, len(suffix))}).", own.PREFIX_LEN_IGNORED)
 
 
 @check(stage=STAGE, id="saved-stays-pristine", points=2, title="The saved cache stays as it was saved")
@@ -595,7 +342,7 @@ def saved_stays_pristine(student, cases):
                     answer = reuse(suffix)
                     if suffix is c and not matches(answer, _expected(model, prefix, c)) and matches(answer, first):
                         detail = f"Another suffix of the same length gets the first one's logits ({where})."
-                        raise Failure(None, detail, ANSWERS_FROM_MEMORY)
+                        raise Failure(None, detail, own.ANSWERS_FROM_MEMORY)
                 _expect_same(before, student.read_cache(saved), model, p, "15 requests")
                 for what, n, suffix in (
                     ("a request that raised half-way", p, [*a[:2], model.config.n_vocab, *a[2:]]),
@@ -639,15 +386,15 @@ def _expect_same(before: KV, after: KV, model: JudgeModel, p: int, event: str, b
     n_old, n_new = max(map(max, rows(before))), max(map(max, rows(after)))
     grown = [layer for layer, (old, new) in enumerate(zip(rows(before), rows(after), strict=False)) if old != new]
     if not grown:
-        bug = SAVED_ROWS_OVERWRITTEN
+        bug = own.SAVED_ROWS_OVERWRITTEN
         detail = f"After {event}, {len(changed)} of {len(before)} layers hold other numbers {where}."
     else:
         if by_error:
-            bug = LEFT_BY_ERROR
+            bug = own.LEFT_BY_ERROR
         elif len(grown) < len(before):
-            bug = CLONE_INCOMPLETE
+            bug = own.CLONE_INCOMPLETE
         else:
-            bug = SAVED_CACHE_GROWS if n_new > n_old else SAVED_CACHE_SHRINKS
+            bug = own.SAVED_CACHE_GROWS if n_new > n_old else own.SAVED_CACHE_SHRINKS
         new = {n for layer in grown for n in rows(after)[layer]}
         count = f"{min(new)}" if len(new) == 1 else f"{min(new)} to {max(new)}"
         detail = f"After {event}, {len(grown)} of {len(before)} layers have {count} rows instead of {n_old} {where}."
@@ -671,7 +418,7 @@ def requests_in_turn(student, cases):
             right = _expected(model, prefix, suffix)
             if not matches(answer, right) and any(matches(answer, wrong) for wrong in others):
                 detail = f"With two prefixes saved, the wrong one is used ({_case(model, len(prefix), len(suffix))})."
-                raise Failure(None, detail, ONE_CACHE_FOR_ALL)
+                raise Failure(None, detail, own.ONE_CACHE_FOR_ALL)
             _expect_answer(answer, model, prefix, suffix)
         _expect_independent_clones(student, cases, model)
 
@@ -695,7 +442,7 @@ def _expect_independent_clones(student, cases, model):
             )
             lengths_right = {a.shape[1] for pair in past for a in pair} == {len(prefix) + i + 1}
             if lengths_right and i and _first_rows_right(student.read_cache(saved), before):
-                raise Failure(None, detail, CLONES_SHARE_MEMORY)
+                raise Failure(None, detail, own.CLONES_SHARE_MEMORY)
             expect_close(answer, expected.logits[-1], name="The answer of a clone", axes=("id",), where=where)
     _expect_same(before, student.read_cache(saved), model, len(prefix), "growing two clones")
 
@@ -728,7 +475,7 @@ def cache_is_used(student, cases):
         spoiled = model.patched("wpe.weight", wpe)
         saved = _save(student, prefix, model)
         answer = _reuse(student, saved, p, suffix, spoiled)
-        again = [(RECOMPUTED, lambda m=spoiled, a=prefix, b=suffix: _expected(m, a, b))]
+        again = [(own.RECOMPUTED, lambda m=spoiled, a=prefix, b=suffix: _expected(m, a, b))]
         place = f"with other numbers in the rows of wpe that only the prefix needs, {where}"
         expect_close(answer, expected, where=place, suspects=again, **options)
 
@@ -737,7 +484,7 @@ def cache_is_used(student, cases):
         expect_close(answer, expected, where=where, **options)
         if tokens is not None and tokens > len(suffix) + 1.5:
             detail = f"{tokens:.0f} tokens went through the model where the suffix has {len(suffix)} ({where})."
-            raise Failure(None, detail, RECOMPUTED)
+            raise Failure(None, detail, own.RECOMPUTED)
         _expect_no_memory(student, model, saved, kv, suffix, answer, where)
 
         _save(student, other, model)
@@ -751,9 +498,9 @@ def cache_is_used(student, cases):
                 answer = _reuse(student, handle, p, suffix, model)
                 if matches(answer, expected):
                     detail = f"Other {name} in layer {layer} of the cache change nothing ({where})."
-                    raise Failure(None, detail, ONE_LAYER_IGNORED if noticed else ANSWERS_FROM_MEMORY)
+                    raise Failure(None, detail, own.ONE_LAYER_IGNORED if noticed else own.ANSWERS_FROM_MEMORY)
                 place = f"with other {name} in layer {layer} of the cache, {where}"
-                last_saved = [(ONE_CACHE_FOR_ALL, lambda e=of_other: e)]
+                last_saved = [(own.ONE_CACHE_FOR_ALL, lambda e=of_other: e)]
                 expect_close(answer, wrong, where=place, suspects=last_saved, **options)
                 noticed = True
 
@@ -779,7 +526,7 @@ def _expect_no_memory(student, model, saved, kv, suffix, answer, where):
             return
         raise
     if np.array_equal(again, answer):
-        raise Failure(None, f"One row more in the same cache changes nothing ({where}).", ANSWERS_FROM_MEMORY)
+        raise Failure(None, f"One row more in the same cache changes nothing ({where}).", own.ANSWERS_FROM_MEMORY)
 
 
 def _altered(model, kv, layer, part, suffix, expected, rng):
@@ -811,16 +558,21 @@ def reuse_refusals(student, cases):
 
     reuse, save = "generate_with_prefix", "save_prefix_cache"
     attempts = (
-        ("an empty suffix", EMPTY_SUFFIX, reuse, (saved, p, [], model)),
-        ("an empty prefix", EMPTY_PREFIX, save, ([], model)),
-        ("a prefix_len of -1", NEGATIVE_PREFIX_LEN, reuse, (saved, -1, suffix[:1], model)),
-        ("a suffix that ends one past n_ctx", PAST_THE_CONTEXT, reuse, (saved, p, [*rest, ids[n_ctx]], model)),
-        ("a suffix to a prefix of n_ctx tokens", PAST_THE_CONTEXT, reuse, (full, n_ctx, suffix[:1], model)),
-        ("a prefix of n_ctx + 1 tokens", PAST_THE_CONTEXT, save, (ids, model)),
-        ("a suffix with the id n_vocab", OUTSIDE_VOCABULARY, reuse, (saved, p, [suffix[0], n_vocab, suffix[1]], model)),
-        ("a suffix with the id -1", OUTSIDE_VOCABULARY, reuse, (saved, p, [suffix[0], -1, suffix[1]], model)),
-        ("a prefix with the id n_vocab", OUTSIDE_VOCABULARY, save, ([*ids[:2], n_vocab, ids[2]], model)),
-        ("a prefix with the id -1", OUTSIDE_VOCABULARY, save, ([*ids[:2], -1, ids[2]], model)),
+        ("an empty suffix", own.EMPTY_SUFFIX, reuse, (saved, p, [], model)),
+        ("an empty prefix", own.EMPTY_PREFIX, save, ([], model)),
+        ("a prefix_len of -1", own.NEGATIVE_PREFIX_LEN, reuse, (saved, -1, suffix[:1], model)),
+        ("a suffix that ends one past n_ctx", own.PAST_THE_CONTEXT, reuse, (saved, p, [*rest, ids[n_ctx]], model)),
+        ("a suffix to a prefix of n_ctx tokens", own.PAST_THE_CONTEXT, reuse, (full, n_ctx, suffix[:1], model)),
+        ("a prefix of n_ctx + 1 tokens", own.PAST_THE_CONTEXT, save, (ids, model)),
+        (
+            "a suffix with the id n_vocab",
+            own.OUTSIDE_VOCABULARY,
+            reuse,
+            (saved, p, [suffix[0], n_vocab, suffix[1]], model),
+        ),
+        ("a suffix with the id -1", own.OUTSIDE_VOCABULARY, reuse, (saved, p, [suffix[0], -1, suffix[1]], model)),
+        ("a prefix with the id n_vocab", own.OUTSIDE_VOCABULARY, save, ([*ids[:2], n_vocab, ids[2]], model)),
+        ("a prefix with the id -1", own.OUTSIDE_VOCABULARY, save, ([*ids[:2], -1, ids[2]], model)),
     )
     failed = []
     for what, bug, name, arguments in attempts:
@@ -830,8 +582,8 @@ def reuse_refusals(student, cases):
             if not error.loud:
                 failed.append((what, f"{error.sentence[:-1]}; a ValueError is expected", known or bug))
         else:
-            if bug is NEGATIVE_PREFIX_LEN and _same_whatever_the_length(student, model, p, suffix, saved):
-                bug = PREFIX_LEN_IGNORED
+            if bug is own.NEGATIVE_PREFIX_LEN and _same_whatever_the_length(student, model, p, suffix, saved):
+                bug = own.PREFIX_LEN_IGNORED
             failed.append((what, f"{name} returned as if nothing were wrong; a ValueError is expected", known or bug))
     try:
         student.array(reuse, saved, p, rest, model)
@@ -879,7 +631,7 @@ def cache_file_round_trip(student, cases):
         if not student.file_exists(path):
             added = any(student.file_exists(path + ending) for ending in (".npz", ".npy", ".safetensors", ".json"))
             raise Failure(
-                None, f"There is no file at the path given ({where}).", SUFFIX_ADDED_TO_PATH if added else None
+                None, f"There is no file at the path given ({where}).", own.SUFFIX_ADDED_TO_PATH if added else None
             )
         _expect_same(before, student.read_cache(cache), model, p, "writing it to a file")
         moved = _file_name(cases, "moved", len(read))  # what is read must be in the file, and in nothing else
@@ -891,11 +643,11 @@ def cache_file_round_trip(student, cases):
         except StudentError as error:
             if not error.stub and _reads(student, path, model):
                 detail = f"The file's bytes under another name cannot be read: {error.sentence[:-1]} ({where})."
-                raise Failure(None, detail, NOT_IN_THE_FILE) from None
+                raise Failure(None, detail, own.NOT_IN_THE_FILE) from None
             raise
         if back_ids != ids:
             raise Failure(
-                None, f"The prefix ids that came back are not those that were written ({where}).", IDS_CHANGED
+                None, f"The prefix ids that came back are not those that were written ({where}).", own.IDS_CHANGED
             )
         _expect_bits(student.read_cache(back), before, where)
         _expect_bits(student.read_cache(_read(student, path, model)[0]), before, where)
@@ -903,7 +655,7 @@ def cache_file_round_trip(student, cases):
     for back, before in read:
         if not _same_bits(student.read_cache(back), before):
             detail = "A cache that was read is no longer what it was after other files were read."
-            raise Failure(None, detail, READ_CACHES_SHARED)
+            raise Failure(None, detail, own.READ_CACHES_SHARED)
     if student.begin_anew():
         _expect_files_to_be_enough(student, cases, files)
 
@@ -922,9 +674,11 @@ def _expect_files_to_be_enough(student: Student, cases: Cases, files: list[tuple
             back, back_ids = _read(student, path, model)
         except StudentError as error:
             detail = f"In another process the file's bytes cannot be read: {error.sentence[:-1]} ({where})."
-            raise Failure(None, detail, NOT_IN_THE_FILE) from None
+            raise Failure(None, detail, own.NOT_IN_THE_FILE) from None
         if back_ids != ids or not _same_bits(student.read_cache(back), before):
-            raise Failure(None, f"In another process, something else is read from the file ({where}).", NOT_IN_THE_FILE)
+            raise Failure(
+                None, f"In another process, something else is read from the file ({where}).", own.NOT_IN_THE_FILE
+            )
 
 
 def _reads(student: Student, path: str, model: JudgeModel) -> bool:
@@ -958,17 +712,17 @@ def _expect_bits(kv: KV, written: KV, where: str) -> None:
     bug = None
     with np.errstate(over="ignore"):
         for suspect, wrong in (
-            (FILE_HALF_PRECISION, [(k.astype(np.float16), v.astype(np.float16)) for k, v in written]),
-            (FILE_KEYS_VALUES_SWAPPED, [(v, k) for k, v in written]),
-            (FILE_LAYERS_AS_TEXT, [written[i] for i in sorted(range(len(written)), key=str)]),
-            (ONE_WRITTEN_TWICE, [(k, k) for k, _ in written]),
-            (ONE_WRITTEN_TWICE, [(v, v) for _, v in written]),
+            (own.FILE_HALF_PRECISION, [(k.astype(np.float16), v.astype(np.float16)) for k, v in written]),
+            (own.FILE_KEYS_VALUES_SWAPPED, [(v, k) for k, v in written]),
+            (own.FILE_LAYERS_AS_TEXT, [written[i] for i in sorted(range(len(written)), key=str)]),
+            (own.ONE_WRITTEN_TWICE, [(k, k) for k, _ in written]),
+            (own.ONE_WRITTEN_TWICE, [(v, v) for _, v in written]),
         ):
             if _same_bits(kv, wrong):
                 bug = suspect
     first_heads = [[(k[:1], v[:1]) for k, v in cache] for cache in (kv, written)]
     if bug is None and _same_bits(*first_heads):
-        bug = VIEW_WRITTEN
+        bug = own.VIEW_WRITTEN
     if len(kv) != len(written):
         raise Failure(None, f"{len(kv)} layers came back of {len(written)} ({where}).", bug)
     for layer, (new, old) in enumerate(zip(kv, written, strict=True)):
@@ -992,7 +746,7 @@ def cache_file_refusals(student, cases):
     data = student.read_file(good)
     back, back_ids = _read(student, good, model)
     if back_ids != ids:
-        raise Failure(None, "A file that fits does not come back as it was written.", IDS_CHANGED)
+        raise Failure(None, "A file that fits does not come back as it was written.", own.IDS_CHANGED)
     _expect_bits(student.read_cache(back), before, "a file that fits")
 
     def expect_good(when: str) -> None:
@@ -1019,7 +773,7 @@ def cache_file_refusals(student, cases):
             student.handle("read_prefix_cache", path, model)
         except StudentError as error:
             if not error.loud:
-                failed.append((what, f"{error.sentence[:-1]}; a ValueError is expected", LIBRARY_ERROR))
+                failed.append((what, f"{error.sentence[:-1]}; a ValueError is expected", own.LIBRARY_ERROR))
         else:
             failed.append((what, "read_prefix_cache returned a cache; a ValueError is expected", bug))
 
@@ -1027,23 +781,25 @@ def cache_file_refusals(student, cases):
         return lambda path: student.handle("write_prefix_cache", path, student.make_cache(by, kv), ids, by)
 
     other = random_judge_model(config, cases.number("another"))
-    attempt("the cache of another model of the same shape", NO_FINGERPRINT, written(kv, ids, other))
+    attempt("the cache of another model of the same shape", own.NO_FINGERPRINT, written(kv, ids, other))
     for tensor in ("wte.weight", "wpe.weight", "h.0.ln_1.bias", "h.1.mlp.c_proj.weight", "ln_f.bias"):
         changed = written(kv, ids, _one_number_off(model, tensor))
-        attempt(f"the cache of a model that differs in one number of {tensor}", FINGERPRINT_PARTIAL, changed)
+        attempt(f"the cache of a model that differs in one number of {tensor}", own.FINGERPRINT_PARTIAL, changed)
     expect_good("after those of other models")
     heads = random_judge_model(replace(config, n_head=config.n_embd // config.n_head), model.spec["seed"])
     what = f"the cache of a model with these weights and {heads.config.n_head} heads"
-    attempt(what, CONFIG_NOT_COMPARED, written(heads.reference.run(ids).kv, ids, heads))
+    attempt(what, own.CONFIG_NOT_COMPARED, written(heads.reference.run(ids).kv, ids, heads))
     for what, rows, some_ids in (
         ("ids that are one fewer than the rows", kv, ids[:-1]),
         ("ids that are one more than the rows", kv, [*ids, ids[0]]),
         ("a last layer that is one row short", [*kv[:-1], *_rows(kv[-1:], 0, p - 1)], ids),
     ):
-        attempt(what, LENGTH_NOT_COMPARED, written(rows, some_ids, model), writer_may_refuse=True)
+        attempt(what, own.LENGTH_NOT_COMPARED, written(rows, some_ids, model), writer_may_refuse=True)
     for layer, part, value in ((0, "keys", np.nan), (config.n_layer - 1, "values", np.inf)):
         spoiled = written(_with_value(kv, layer, part, value), ids, model)
-        attempt(f"{value:g} among the {part} of layer {layer}", NOT_FINITE_ACCEPTED, spoiled, writer_may_refuse=True)
+        attempt(
+            f"{value:g} among the {part} of layer {layer}", own.NOT_FINITE_ACCEPTED, spoiled, writer_may_refuse=True
+        )
     expect_good("after those with wrong contents")
     for what, damaged in (
         ("a file cut in half", data[: len(data) // 2]),
@@ -1051,7 +807,7 @@ def cache_file_refusals(student, cases):
         ("an empty file", b""),
         ("a file of something else", cases.rng("noise").bytes(len(data))),
     ):
-        attempt(what, DAMAGE_ACCEPTED, lambda path, damaged=damaged: student.write_file(path, damaged))
+        attempt(what, own.DAMAGE_ACCEPTED, lambda path, damaged=damaged: student.write_file(path, damaged))
     _finish_refusals(failed)
     _expect_same(before, student.read_cache(back), model, p, "reading files that do not fit")
     expect_good("after those that do not")

@@ -1,7 +1,7 @@
 """The bugs the grader can name.
 
 Each has a key (for tables and tests), a label (for the teaching assistant) and a sentence (for the student). Bugs that
-several stages meet stand here; those of one stage stand beside its checks.
+several stages meet stand here; those of one stage stand in a file of its own, named after it.
 """
 
 from __future__ import annotations
