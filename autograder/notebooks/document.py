@@ -96,7 +96,9 @@ def document_of(notebook: Any, name: str) -> Document:
     if entries is None:
         raise NotebookError(f"{name} has no list of cells, so it is not a notebook; submit the .ipynb file.")
     if len(entries) > MAX_CELLS:
-        raise NotebookError(f"{name} has {len(entries)} cells, more than {MAX_CELLS}; submit the notebook of the course.")
+        raise NotebookError(
+            f"{name} has {len(entries)} cells, more than {MAX_CELLS}; submit the notebook of the course."
+        )
     cells = [_cell(index, entry) for index, entry in enumerate(entries)]
     kept = tuple(cell for cell in cells if cell is not None)
     return Document(kept, _language(notebook), len(cells) - len(kept))
