@@ -35,7 +35,7 @@ from autograder.grading.records import (
 )
 from autograder.grading.seed import SeedError, course_secret
 from autograder.grading.stale import why_stale
-from autograder.grading.submission import Job, Marked, mark, printable
+from autograder.grading.submission import Job, Marked, mark, recorded_name
 from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
@@ -168,8 +168,8 @@ class Batch:
             reason = folder_problem(folder)
             if reason:
                 del converter.assignments[str(folder)]
-                name = printable(folder.parent.name)[:60]  # nbgrader cannot tell whose folder a name of two lines is
-                student = self._student_of(str(folder)) if folder.parent.name.isprintable() else name
+                name = folder.parent.name
+                student = self._student_of(str(folder)) if name.isprintable() else recorded_name(name)
                 self._refused[student] = reason
                 self._give_up(student, reason)
 

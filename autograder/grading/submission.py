@@ -111,3 +111,8 @@ def _looks_like(path: Path, stage: Stage) -> bool:
 def printable(name: str) -> str:
     """A file's name as it may be shown on a terminal."""
     return "".join(c if c.isprintable() else "?" for c in name)[:120]
+
+
+def recorded_name(folder: str) -> str:
+    """A student's name in the records: the folder's, or what can be shown of it where nbgrader cannot read it."""
+    return folder if folder.isprintable() else printable(folder)[:60]

@@ -13,6 +13,7 @@ from typing import Any
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE
 from autograder.grading.records import GRADED, Record, read_records
 from autograder.grading.stale import why_stale
+from autograder.grading.submission import recorded_name
 from autograder.judge.bugs import NOT_WRITTEN
 from autograder.judge.framework import checks_of, checks_version
 from autograder.stages import Stage
@@ -149,7 +150,7 @@ def collect(course: Path, stage: Stage) -> ClassReport | None:
     """The report on a stage; None when nothing of it has been marked."""
     autograded, submitted = course / "autograded", course / "submitted"
     records = _records(autograded, stage)
-    folders = {p.parent.name: p for p in sorted(submitted.glob(f"*/{stage.assignment}")) if p.is_dir()}
+    folders = {recorded_name(p.parent.name): p for p in sorted(submitted.glob(f"*/{stage.assignment}")) if p.is_dir()}
     folders = {student: folder for student, folder in folders.items() if not student.startswith(".")}
     unread = {p.stem for p in (autograded / ".records" / stage.assignment).glob("*.json")} - set(records)
     if not records and not unread:

@@ -1,4 +1,4 @@
-"""A class of fifteen for tests of what is shown about a class: handed in, and marked by `autograder grade`."""
+"""A class of sixteen for tests of what is shown about a class: handed in, and marked by `autograder grade`."""
 
 import os
 import subprocess
@@ -8,10 +8,11 @@ from autograder.tests.course import STAGE, Course
 from autograder.tests.submissions import solved_cells, submissions_of
 
 COMMAND = [sys.executable, "-m", "autograder"]
-HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;\u202e"  # a student's name, as a folder may be called
+HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;"  # a student's name, as a folder may be called
+TURNED, AS_RECORDED = "turned\u202e", "turned?"  # one that cannot be shown, and is not graded
 SCRIPT = "</script><script>document.title = 'taken'</script>\x1b[31m"  # what a student's code says in an error
 BUGS = {"positions-reset": 4, "empty-suffix": 3, "saved-cache-mutated": 2, "no-fingerprint": 1}
-N_GRADED = 14
+N_GRADED, N_NOT_GRADED = 14, 2
 
 
 def small_class(folder):
@@ -27,10 +28,11 @@ def small_class(folder):
     course.hand_in("renamed", name=f"{STAGE.module} (1).ipynb")
     course.hand_in("unsolved", {})
     course.hand_in(HOSTILE, {cell: raising(source) for cell, source in solved_cells(STAGE.name).items()})
+    course.hand_in(TURNED)
     course.hand_in("broken")
     course.path("broken").write_text('{"cells": [', encoding="utf-8")
     graded = autograder("grade", STAGE.name, cwd=folder)
-    assert graded.returncode == 1, graded.stdout + graded.stderr  # one could not be graded
+    assert graded.returncode == 1, graded.stdout + graded.stderr  # two could not be graded
     return course
 
 
