@@ -258,7 +258,9 @@ def test_every_failing_length_is_listed():
     at_multiples = edited(
         "prefill", ("    return", "    if len(prompt_ids) % 4 == 0:\n        prompt_ids = prompt_ids[:-1]\n    return")
     )
-    assert "Failing prompt lengths: 4, 8, 12 (of 1 to 13, 19, 26, 37)" in message("prefill-logits", at_multiples)
+    assert "Failing prompt lengths: 4, 8, 12, 32, 64 (of 1 to 13, 19, 26, 32, 37, 64, 65, 129)" in message(
+        "prefill-logits", at_multiples
+    )
 
 
 def test_a_changed_prompt_costs_the_checks_that_see_it():
