@@ -8,9 +8,11 @@ import pytest
 from rich.console import Console
 
 from autograder.bench import pictures, report
+from autograder.bench.goals import Goal
 from autograder.bench.grading import Grading
 from autograder.bench.reuse import Reuse, measure_reuse
 from autograder.bench.solved import solved
+from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.model import GPT2Config, random_model
 from autograder.timing import Comparison, Measurement
 
@@ -30,6 +32,19 @@ GRADING = Grading(
     autograde_each=0.8,
     submissions=8,
 )
+
+
+def speed():
+    """A measurement of every call, which takes a microsecond for each token it names."""
+    made = Speed(threads=2)
+    made.add("machine", ("flops",), 1e11)
+    made.add("machine", ("read",), 1e10)
+    calls = [("prefill", n) for n in (*PREFILL, PREFIX + SUFFIX)] + [("decode", n) for n in DECODE]
+    calls += [("recompute", n) for n in DECODE] + [("reuse", PREFIX, SUFFIX), ("share", PREFIX, SUFFIX)]
+    for engine in ("solutions", "transformers"):
+        for call in calls:
+            made.add(engine, call, 1e-6 * sum(call[1:]))
+    return made
 
 
 def shown(table):
@@ -53,8 +68,11 @@ def test_the_courses_own_functions_are_measured_where_the_model_is_long_enough()
 
 
 def test_a_goal_says_whether_it_is_met_and_by_how_much_it_is_missed():
-    assert report.goal("seconds", 1.2, 2.0) == "goal: seconds at most 2; measured 1.2: met"
-    assert report.goal("seconds", 2.5, 2.0) == "goal: seconds at most 2; measured 2.5: missed by 25%"
+    met, missed = Goal("`autograder test`", 2.0, 1.2, "s"), Goal("`autograder test`", 2.0, 2.5, "s")
+    assert report.goal_rows([met, missed]) == [
+        ("`autograder test`", "2 s", "1.2 s", "met"),
+        ("`autograder test`", "2 s", "2.5 s", "missed by 25%"),
+    ]
 
 
 def test_the_tables_fit_a_terminal_and_hold_the_numbers():
@@ -70,7 +88,7 @@ def test_the_readme_table_is_replaced_between_its_marks(tmp_path, monkeypatch):
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- measured: x -->\nearlier numbers\n<!-- end -->\nafter\n", encoding="utf-8")
     monkeypatch.setattr(pictures, "README", readme)
-    pictures.write_readme_table([reuse()], GRADING)
+    pictures.write_readme_tables([reuse()], GRADING, speed(), [Goal("`autograder test`", 2.0, 1.2, "s")])
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("before\n<!-- measured: x -->\nMeasured on ")
     assert text.endswith("<!-- end -->\nafter\n")
@@ -78,7 +96,7 @@ def test_the_readme_table_is_replaced_between_its_marks(tmp_path, monkeypatch):
     assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 40.0x | 51.0x | 1.27 |" in text
     readme.write_text("no marks", encoding="utf-8")
     with pytest.raises(RuntimeError, match="not exactly one place"):
-        pictures.write_readme_table([reuse()], GRADING)
+        pictures.write_readme_tables([reuse()], GRADING, speed(), [Goal("`autograder test`", 2.0, 1.2, "s")])
 
 
 def test_the_chart_says_what_was_measured():

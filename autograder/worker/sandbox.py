@@ -76,11 +76,13 @@ def bwrap_command(given_path: Path | None) -> list[str]:
     command += ["--proc", "/proc", "--dev", "/dev"]
     for path in ("/tmp", "/dev/shm", INSIDE):  # first: what is bound below may itself lie under /tmp
         command += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
+    bound = [*_python_folders(), str(PACKAGE)]
+    for path in _folders_on_the_way(under="/tmp", to=[*bound, *_model_folders()]):
+        command += ["--perms", "0555", "--dir", path]  # else they would be the worker's to write to
     for path in _SYSTEM:
         command += ["--ro-bind-try", path, path]
-    for path in _python_folders():
+    for path in bound:
         command += ["--ro-bind", path, path]
-    command += ["--ro-bind", str(PACKAGE), str(PACKAGE)]
     for part in HIDDEN_PARTS:
         if (PACKAGE / part).is_dir():
             command += ["--tmpfs", str(PACKAGE / part), "--remount-ro", str(PACKAGE / part)]
@@ -95,6 +97,12 @@ def bwrap_command(given_path: Path | None) -> list[str]:
     for path in ("/proc", "/dev", "/"):
         command += ["--remount-ro", path]
     return [*command, "--chdir", INSIDE]
+
+
+def _folders_on_the_way(under: str, to: list[str]) -> list[str]:
+    """The folders below `under` that must be made so that these paths can be bound, the outer ones first."""
+    found = {str(parent) for path in to for parent in Path(path).parents if Path(under) in parent.parents}
+    return sorted(found)
 
 
 @functools.cache

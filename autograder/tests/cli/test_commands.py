@@ -91,7 +91,7 @@ def test_doctor_finds_everything_here(tmp_path):
     result = autograder("doctor", cwd=tmp_path, PATH="/usr/bin:/bin")  # the environment is not activated
     assert result.returncode == 0, result.stdout
     assert result.stdout.strip().endswith("Nothing is missing.")
-    for what in ("Python", "packages", "alembic", "model tiny", "threads"):
+    for what in ("Python", "packages", "alembic", "model tiny", "thread"):
         assert what in result.stdout
 
 

@@ -814,7 +814,7 @@ WRONG = [
             (READ, "tensors = {name: file.get_tensor(name) for name in names}", "tensors = kept[str(path)]"),
             (READ, "(SafetensorError, TypeError)", "(SafetensorError, TypeError, KeyError)"),
         ),
-        (ROUND_TRIP,),
+        (ROUND_TRIP, FILE_REFUSALS),
         "not-in-the-file",
     ),
     Wrong(
