@@ -278,7 +278,7 @@ def table(runs: list[Run], stock: tuple[float, float]):
         memory = ["-" if mb is None else f"{mb:.0f}" for mb in (each.own_mb, each.child_mb)]
         shown.add_row(each.what, str(each.submissions), f"{each.seconds:.1f}", f"{each.each:.2f}", *memory, ratio)
     shown.caption = (
-        "MB: the peak of the command; child MB: of the largest process that it started. ratio: the throughput, in stock "
+        "MB: the peak of the command; child MB: of the largest process it started. ratio: the throughput, in stock "
         f"nbgrader's on as many honest submissions. That takes {stock[0]:.1f} s to start and {stock[1]:.2f} s for each "
         f"(so {stock_seconds(runs[0].submissions, stock):.0f} s for {runs[0].submissions}): it runs all cells of a "
         "notebook, the measured charts too, in a kernel of its own."
