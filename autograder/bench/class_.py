@@ -138,6 +138,8 @@ def hand_in(course: Path, stage: Stage, student: str, sources: dict[str, str], e
 
 def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list[Run], tuple[float, float]]:
     """The runs; and of stock nbgrader the seconds to start, and of each submission more."""
+    from autograder.tests.submissions import submissions_of
+
     mixed, honest, stock = (folder / name for name in ("mixed", "honest", "stock"))
     make_course(mixed, (stage,))
     shutil.copytree(mixed, honest)
@@ -147,11 +149,10 @@ def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list
     say(f"mixed class of {stage.assignment}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
     for number, (kind, sources, extra) in enumerate(chosen):
         hand_in(mixed, stage, f"s{number:04d}-{kind}", sources, extra)
-    right = [sources for kind, sources, _ in mixed_class(stage, 3 * max(n, stock_n)) if kind == "right"]
-    for number in range(n):
-        hand_in(honest, stage, f"s{number:04d}", right[number], "")
-    for number in range(stock_n):
-        hand_in(stock, stage, f"s{number:04d}", right[number], "")
+    right = [s.sources(stage) for s in submissions_of(stage.name) if not hasattr(s, "loses")]
+    for course, count in ((honest, n), (stock, stock_n)):
+        for number in range(count):
+            hand_in(course, stage, f"s{number:04d}", right[number % len(right)], "")
     other = Path(shutil.copytree(mixed, folder / "other"))
     (stock / "nbgrader_config.py").write_text(_STOCK, encoding="utf-8")
 
