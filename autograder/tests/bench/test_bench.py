@@ -144,3 +144,26 @@ def test_tables_with_and_without_transformers():
 
 def test_the_published_shape_has_its_published_size():
     assert pass_bytes(GPT2_SMALL, 0) == 4 * (124_439_808 - 1024 * 768)
+
+
+def test_the_readme_gets_its_tables_and_its_chart(tmp_path, monkeypatch):
+    from autograder.bench import pictures
+    from autograder.bench.grading import Grading
+    from autograder.bench.reuse import Reuse
+    from autograder.timing import Comparison, Measurement
+
+    second = Measurement((1.0, 1.0, 1.0))
+    speed = made_up(["solutions", "transformers"])
+    reuse = [Reuse(400, 8, Comparison({"cold": second, "control": second, "reused": second}))]
+    grading = Grading(9, second, second, 1.0, 1.0, 8)
+    monkeypatch.setattr(pictures, "README", tmp_path / "README.md")
+    pictures.README.write_text(
+        "a\n<!-- measured: by make bench-figures -->\nBEFORE\n<!-- end -->\nb\n", encoding="utf-8"
+    )
+    pictures.write_readme_tables(reuse, grading, speed, goals.speed_goals(speed))
+    written = pictures.README.read_text(encoding="utf-8")
+    assert written.startswith("a\n<!-- measured") and written.endswith("<!-- end -->\nb\n") and "BEFORE" not in written
+    assert written.count("\n|---") + written.count("\n|--:") == 4  # tables
+    assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in written
+    pictures.speed_chart(speed).save(tmp_path / "speed.png")
+    assert (tmp_path / "speed.png").stat().st_size > 10_000
