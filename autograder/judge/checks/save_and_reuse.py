@@ -30,6 +30,7 @@ from autograder.judge.student import Handle, Student, StudentError
 
 STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
+FAR = 100  # tokens that are too many to be sent one by one for a refusal
 
 # The bugs of this stage alone
 
@@ -351,6 +352,8 @@ def saved_stays_pristine(student, cases):
                     ("a request with a prefix_len of -1", -1, a[:1]),
                     ("a request with a prefix_len that is one less", p - 1, a),
                 ):
+                    if len(suffix) > FAR:  # on the trained model; the small ones have shown it
+                        continue
                     _reuse_with_error(student, model, saved, n, suffix)
                     _expect_same(before, student.read_cache(saved), model, p, what, by_error=n == p)
                 if not matches(reuse(a), first):
