@@ -92,8 +92,13 @@ def scaled_unit(unit: str, values: np.ndarray) -> tuple[float, str]:
 
 
 def exact(value: float) -> str:
-    """A whole number with all its digits (a length of 1024 is not 1020), any other as plain() gives it."""
-    return f"{value:.0f}" if float(value).is_integer() else plain(value)
+    """A whole number with all its digits (a length of 1,024 is not 1,020), any other as plain() gives it."""
+    return f"{value:,.0f}" if float(value).is_integer() else plain(value)
+
+
+def amount(value: float, unit: str) -> str:
+    """A value with its unit, as it stands at a bar: 1 token, 21,822 tokens, 3.14 ms."""
+    return f"{exact(value)} {'token' if unit == 'tokens' and value == 1 else unit}".strip()
 
 
 def with_unit(label: str, unit: str) -> str:

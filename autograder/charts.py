@@ -24,6 +24,7 @@ from autograder.chart_style import (
     GREY,
     LOOKS,
     Chart,
+    amount,
     exact,
     finish,
     label_ends,
@@ -133,7 +134,7 @@ def bar_chart(
                 low, high = (quartile * factor for quartile in value.spread)
                 axes.plot((low, high), (place, place), color=GREY if hatch else "#999999", linewidth=2.2)
                 end = max(end, high)
-            text = f"{plain(size)} {unit}".strip()
+            text = amount(size, unit)
             axes.text(end + widest * 0.012, place, text, va="center", fontsize=9)
             rows.append(f"{heading} {name}: {text}".strip())
             ticks.append(place)

@@ -133,3 +133,8 @@ def test_charts_do_not_load_pyplot():
 charts.bar_chart({'a': 1}, label='x').png(); print('matplotlib.pyplot' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["False", "False"]
+
+
+def test_a_bar_says_whole_numbers_in_full_and_one_token_in_the_singular():
+    chart = charts.bar_chart({"cold": 21822, "doubled": 1, "reused": 0.0314}, label="computed", unit="tokens")
+    assert str(chart).splitlines()[-3:] == ["cold: 21,822 tokens", "doubled: 1 token", "reused: 0.0314 tokens"]

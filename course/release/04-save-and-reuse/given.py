@@ -30,7 +30,10 @@ def layer_norm(x, weight, bias, eps=1e-5):
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    return centered / np.sqrt(variance + eps) * weight + bias
+    y = centered / np.sqrt(variance + eps)
+    y *= weight  # in place, as in gelu
+    y += bias
+    return y
 
 
 def split_heads(x, n_head):
