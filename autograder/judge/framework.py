@@ -10,8 +10,10 @@ import functools
 import hashlib
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from autograder.judge.bugs import NOT_WRITTEN, Bug
@@ -111,12 +113,20 @@ def find_check(check_id: str) -> Check:
 
 def checks_version(stage_name: str) -> str:
     """A short hash of the source that decides a stage's scores."""
-    from autograder.judge import bugs, cases, compare, recompute, student
+    from autograder.judge import bugs, cases, compare, recompute, student, words
 
     stage = find_stage(stage_name)
-    modules = [bugs, cases, compare, recompute, student, importlib.import_module(__name__)]
-    modules += [importlib.import_module(f"autograder.judge.{part}.{stage.module}") for part in ("bugs", "checks")]
+    modules = [bugs, cases, compare, recompute, student, words, importlib.import_module(__name__)]
+    modules += [importlib.import_module(f"autograder.judge.bugs.{stage.module}")]
+    modules += _modules_of(f"autograder.judge.checks.{stage.module}")
     return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
+
+
+def _modules_of(name: str) -> list[ModuleType]:
+    """The module of this name and, where it is a package, those in it."""
+    module = importlib.import_module(name)
+    inside = sorted(found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ())))
+    return [module, *(importlib.import_module(f"{name}.{part}") for part in inside)]
 
 
 def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> CheckResult:

@@ -27,6 +27,7 @@ from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, RIGHT
 from autograder.judge.student import Handle, Student, StudentError
+from autograder.judge.words import tokens as _tokens
 
 STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
@@ -36,10 +37,6 @@ FAR = 100  # tokens that are too many to be sent one by one for a refusal
 
 
 # In words
-
-
-def _tokens(n: int) -> str:
-    return f"{n} token{'' if n == 1 else 's'}"
 
 
 def _case(model: JudgeModel, n_prefix: int, n_suffix: int) -> str:

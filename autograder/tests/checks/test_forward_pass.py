@@ -312,11 +312,11 @@ def test_odd_but_honest_ways_pass(mark, old, new):
 
 def test_the_prompts_of_the_greedy_check_are_clear():
     """No honest rounding can change the ids: each is ahead of the second best by far more than the tolerance."""
-    from autograder.judge.checks.forward_pass import _clear_prompt
+    from autograder.judge.checks.forward_pass.greedy import clear_prompt
 
     cases = Cases(HIDDEN_SEED, "generate-greedy")
     for model in (*cases.odd, cases.trained):
-        prompt, ids = _clear_prompt(cases, model, 4, 4)
+        prompt, ids = clear_prompt(cases, model, 4, 4)
         greedy, gaps = model.reference.greedy(prompt, 4)
         assert greedy == ids
         assert min(gaps) > 0.15

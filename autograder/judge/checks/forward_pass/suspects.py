@@ -1,0 +1,88 @@
+"""The mistakes that the checks of the forward pass recognize by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from autograder.judge import bugs
+from autograder.judge.bugs import Bug, define
+from autograder.judge.bugs import forward_pass as own
+from autograder.judge.recompute import Mistakes
+
+Suspect = tuple[Bug, Mistakes]
+
+
+def _bias_missing(name: str) -> Bug:
+    key = f"bias-missing-{name.replace('.', '-')}"
+    return bugs.BUGS.get(key) or define(
+        key, f"no bias in {name}", f"It looks as if {name}.bias were not added after the product with {name}.weight."
+    )
+
+
+ATTENTION: tuple[Suspect, ...] = (
+    (bugs.NO_CAUSAL_MASK, Mistakes(mask="none")),
+    (own.MASK_STRICT, Mistakes(mask="strict")),
+    (own.MASK_REVERSED, Mistakes(mask="reversed")),
+    (own.MASK_ZEROS, Mistakes(mask="zeros")),
+    (own.MASK_AFTER_SOFTMAX, Mistakes(mask="after-softmax")),
+    (own.SOFTMAX_QUERIES, Mistakes(softmax="queries")),
+    (bugs.KEYS_VALUES_SWAPPED, Mistakes(qkv="qvk")),
+    *((bugs.QKV_ORDER, Mistakes(qkv=order)) for order in ("kqv", "kvq", "vqk", "vkq")),
+    (own.HEADS_INTERLEAVED, Mistakes(split="interleaved")),
+    (own.HEADS_STRIDED, Mistakes(split="strided")),
+    (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape")),
+    (bugs.HEADS_SPLIT_WRONG, Mistakes(split="reshape", merge="reshape")),
+    (bugs.HEADS_MERGED_WRONG, Mistakes(merge="reshape")),
+    (bugs.SCORES_UNSCALED, Mistakes(scale="none")),
+    (bugs.SCORES_SCALED_BY_EMBD, Mistakes(scale="n_embd")),
+    (bugs.SCORES_SCALED_BY_LENGTH, Mistakes(scale="n_seq")),
+    (own.SCORES_NO_ROOT, Mistakes(scale="no-root")),
+    (own.SCORES_SCALED_BY_HEADS, Mistakes(scale="n_head")),
+    (own.ONE_HEAD, Mistakes(heads="one")),
+    (own.OUTPUT_MISSING, Mistakes(output=False)),
+    (own.BIASES_MISSING, Mistakes(biases=False)),
+    *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("attn.c_attn", "attn.c_proj")),
+)
+BLOCK: tuple[Suspect, ...] = (
+    (own.POST_NORM, Mistakes(order="post-norm")),
+    (own.PARALLEL, Mistakes(order="parallel")),
+    (bugs.NORMED_RESIDUAL, Mistakes(order="normed-residual")),
+    (bugs.NORMED_RESIDUAL, Mistakes(order="normed-attention")),
+    (bugs.NO_RESIDUAL_ATTENTION, Mistakes(residual="no-attention")),
+    (bugs.NO_RESIDUAL_MLP, Mistakes(residual="no-mlp")),
+    (bugs.NO_RESIDUAL, Mistakes(residual="none")),
+    (own.RESIDUAL_INPUT_ONLY, Mistakes(residual="input-only")),
+    (own.NO_LN_1, Mistakes(order="no-ln_1")),
+    (own.NO_LN_2, Mistakes(order="no-ln_2")),
+    (bugs.LN_1_TWICE, Mistakes(order="ln_1-twice")),
+    (own.GELU_SIGMOID, Mistakes(gelu="sigmoid")),
+    (own.GELU_RELU, Mistakes(gelu="relu")),
+    (own.GELU_NONE, Mistakes(gelu="none")),
+    (own.GELU_NO_HALF, Mistakes(gelu="double")),
+    (own.NORM_SAMPLE, Mistakes(norm="sample")),
+    (own.NORM_NO_ROOT, Mistakes(norm="no-root")),
+    (own.NORM_NO_MEAN, Mistakes(norm="no-mean")),
+    (own.NORM_WHOLE, Mistakes(norm="whole")),
+    (own.NORM_NO_WEIGHT, Mistakes(norm="no-weight")),
+    (own.NORM_NO_BIAS, Mistakes(norm="no-bias")),
+    *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("mlp.c_fc", "mlp.c_proj")),
+    *ATTENTION,
+)
+FORWARD: tuple[Suspect, ...] = (
+    (bugs.POSITIONS_MISSING, Mistakes(positions="missing")),
+    (own.WTE_SCALED, Mistakes(embedding="scaled")),
+    (bugs.NO_FINAL_LAYER_NORM, Mistakes(final_norm=False)),
+    (own.PROBABILITIES, Mistakes(head="probabilities")),
+    (bugs.LAYERS_AS_TEXT, Mistakes(layers_as_text=True)),
+    (own.BLOCKS_LEFT_OUT, Mistakes(blocks="not-last")),
+    (own.BLOCKS_LEFT_OUT, Mistakes(blocks="first-only")),
+    (own.BLOCKS_NOT_CHAINED, Mistakes(blocks="last-only")),
+    (own.BLOCKS_REVERSED, Mistakes(blocks="reversed")),
+    *BLOCK,
+)
+
+
+def suspects_from(mistakes: tuple[Suspect, ...], function: Callable, *args) -> Iterator[tuple[Bug, Callable]]:
+    """What the reference gives with each mistake."""
+    for bug, mistake in mistakes:
+        yield bug, lambda m=mistake: function(*args, mistakes=m)

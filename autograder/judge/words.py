@@ -1,0 +1,11 @@
+"""Numbers with their nouns, as the messages of several stages write them."""
+
+
+def count(n: int, noun: str) -> str:
+    """1 row, 2 rows."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def tokens(n: int) -> str:
+    """1 token, 2 tokens."""
+    return count(n, "token")
