@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import re
+import time
+from types import SimpleNamespace
 from typing import Any
 
-_MAGICS_THAT_RUN_THEIR_BODY = {"time", "timeit", "capture", "prun"}
+_RUN_THEIR_BODY = {"time", "timeit", "capture", "prun"}
+_RUN_THEIR_LINE = {"time", "timeit", "prun"}
+_OPTIONS = {  # what may stand before the statement: options with a value of their own, and those without
+    "time": re.compile(r"\s*--no-raise-error(?:\s+|$)"),
+    "timeit": re.compile(r"\s*-(?:[nrpv]\s*[^\s-]\S*|[tcqo]+)(?:\s+|$)"),
+    "prun": re.compile(r"\s*-(?:[DlsT]\s*[^\s-]\S*|[rq]+)(?:\s+|$)"),
+}
 
 
 class NoShell:
-    """Stands in for IPython's shell: magics and shell commands are not run when grading."""
+    """Stands in for IPython's shell: magics and shell commands are not run when grading, but the code in them is."""
 
     def __init__(self, namespace: dict[str, Any]):
         self._namespace = namespace
 
-    def run_line_magic(self, name: str, line: str, _stack_depth: int = 1) -> None:
-        if name in ("time", "timeit", "prun") and line.strip():
-            self._run(line)
+    def run_line_magic(self, name: str, line: str, _stack_depth: int = 1) -> Any:
+        """The statement of a %time or %timeit is run once; what it raises, as in a try-out, ends no cell."""
+        begin, value = time.perf_counter(), None
+        if name in _RUN_THEIR_LINE:
+            with contextlib.suppress(Exception):
+                value = self._run(_statement(name, line))
+        return _Timed(time.perf_counter() - begin) if name == "timeit" else value
 
-    def run_cell_magic(self, name: str, line: str, cell: str) -> None:
-        if name in _MAGICS_THAT_RUN_THEIR_BODY:
-            self._run(cell)
+    def run_cell_magic(self, name: str, line: str, cell: str) -> Any:
+        if name == "capture":
+            for output in [word for word in line.split() if word.isidentifier()][-1:]:
+                self._namespace[output] = Captured()
+        if name in ("timeit", "prun"):  # whose line is code too
+            self._run(_statement(name, line))
+        return self._run(cell) if name in _RUN_THEIR_BODY else None
 
-    def _run(self, source: str) -> None:
-        exec(compile_cell(source, "<magic>", self._namespace), self._namespace)
+    def _run(self, source: str) -> Any:
+        """The value, where the source is an expression."""
+        try:
+            expression = compile(source.strip(), "<magic>", "eval")
+        except SyntaxError:
+            exec(compile_cell(source, "<magic>", self._namespace), self._namespace)
+            return None
+        return eval(expression, self._namespace)
 
     def system(self, command: str) -> None:
         pass
@@ -33,6 +57,38 @@ class NoShell:
 
     def __getattr__(self, name: str):
         return lambda *args, **kwargs: None
+
+
+class Captured:
+    """What %%capture binds to a name: nothing is shown when grading, so nothing was captured."""
+
+    stdout = stderr = ""
+    outputs: tuple[()] = ()
+
+    def show(self) -> None:
+        pass
+
+    __call__ = show
+
+    def __str__(self) -> str:
+        return ""
+
+
+class _Timed(SimpleNamespace):
+    """What %timeit -o gives, of one run."""
+
+    def __init__(self, seconds: float):
+        super().__init__(
+            average=seconds, best=seconds, worst=seconds, stdev=0.0, timings=[seconds], all_runs=[seconds],
+            loops=1, repeat=1, compile_time=0.0,
+        )  # fmt: skip
+
+
+def _statement(name: str, line: str) -> str:
+    """The line of a magic without the magic's options."""
+    while name in _OPTIONS and (option := _OPTIONS[name].match(line)):
+        line = line[option.end() :]
+    return line.strip()
 
 
 def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
