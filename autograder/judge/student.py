@@ -293,7 +293,7 @@ def local_student(namespace: dict[str, Any]) -> Student:
     """A student in this very process: a notebook's own kernel."""
     from autograder.worker.runtime import Runtime
 
-    return Student(Runtime(namespace).perform)
+    return Student(Runtime(namespace, interruptible=True).perform)
 
 
 def worker_student(worker) -> Student:

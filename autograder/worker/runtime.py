@@ -12,7 +12,7 @@ import operator
 import os
 import sys
 import traceback
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,13 +25,19 @@ class BadResult(Exception):
 
 
 class Runtime:
-    """A student's namespace and the objects that came out of it."""
+    """A student's namespace and the objects that came out of it.
 
-    def __init__(self, namespace: dict[str, Any]):
+    interruptible: an interrupt from the keyboard is for whoever asked, and no error of the student's code.
+    """
+
+    # Kept as long as the process: a student may cache by id(), and a freed model's id comes again.
+    _models: ClassVar[dict[str, Any]] = {}
+    _given_out: ClassVar[list[Any]] = []
+
+    def __init__(self, namespace: dict[str, Any], interruptible: bool = False):
         self.namespace = namespace
+        self._interruptible = interruptible
         self._handles: dict[int, Any] = {}
-        self._models: dict[str, Any] = {}
-        self._patched: list[Any] = []  # kept: a student may cache by id(), and a freed model's id comes again
 
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request: {"value": ...} or {"error": {...}}.
@@ -44,6 +50,8 @@ class Runtime:
         except BadResult as error:
             return {"error": {"kind": "bad-result", "type": "BadResult", "message": str(error)[:MAX_MESSAGE]}}
         except BaseException as error:
+            if self._interruptible and isinstance(error, KeyboardInterrupt):
+                raise
             return {"error": self._describe(error)}
 
     # Cells
@@ -76,6 +84,7 @@ class Runtime:
         meter = Meter()
         args = [self._argument(a) for a in request.get("args", [])]
         args = [meter.weights(a) if isinstance(a, Weights) else a for a in args]
+        self._given_out += [a for a in args if isinstance(a, Weights)]
         with meter.watching(self.namespace):
             reply = self._invoke(self.namespace[request["name"]], {**request, "args": args})
         return {**reply, "tokens": meter.tokens}
@@ -178,7 +187,7 @@ class Runtime:
         weights = self._models[key]
         for name, array in patches.items():
             weights = replace_tensor(weights, name, array)
-            self._patched.append(weights)
+            self._given_out.append(weights)
         return weights
 
     def _give(self, value, returns):
@@ -332,14 +341,24 @@ def _array(value, what):
 
 def _ids(value):
     ids = []
+    for item in _iterated(value):
+        one = item.item() if isinstance(item, (np.ndarray, np.generic)) and item.size == 1 else item
+        try:
+            ids.append(operator.index(one))
+        except TypeError:
+            shape = f" and shape {list(item.shape)}" if isinstance(item, np.ndarray) else ""
+            kind = f"of type {type(item).__name__}{shape}"
+            raise BadResult(f"the result is not a list of token ids: its element {len(ids)} is {kind}") from None
+        if len(ids) > MAX_IDS:
+            raise BadResult(f"the result has more than {MAX_IDS:,} ids")
+    return ids
+
+
+def _iterated(value):
     try:
-        for item in value:
-            ids.append(operator.index(item.item() if isinstance(item, (np.ndarray, np.generic)) else item))
-            if len(ids) > MAX_IDS:
-                raise BadResult(f"the result has more than {MAX_IDS} ids")
+        return iter(value)
     except TypeError:
         raise BadResult(f"the result is not a list of token ids but {type(value).__name__}") from None
-    return ids
 
 
 def _plain(value, depth):

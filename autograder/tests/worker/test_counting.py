@@ -146,6 +146,23 @@ def test_calls_are_counted_once_whoever_calls_whom():
     assert count(source.replace("{step}", again))[1] == RECOMPUTED
 
 
+def test_models_with_watched_weights_stay_alive_as_long_as_the_student():
+    """Who keeps float64 copies by id() must never meet an id again that belonged to other weights."""
+    source = """
+seen = {}
+def generate(prompt_ids, n_new, weights):
+    array = weights.blocks[0].attn.c_attn.weight
+    assert id(array) not in seen, "a freed array's id"
+    seen[id(array)] = None
+    return [0] * n_new
+"""
+    namespace = {}
+    exec(source, namespace)
+    student = local_student(namespace)
+    for _ in range(20):
+        student.counted_ids("generate", PROMPT, N_NEW, MODEL)
+
+
 def test_the_functions_are_the_students_own_again_afterwards():
     source = (
         "def prefill(ids, weights, cache): raise ValueError\ndef generate(*args): return [prefill([1], None, None)]"

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from autograder.judge.framework import Failure
+from autograder.judge.framework import Failure, find_check, run_check
 from autograder.judge.student import StudentError, local_student, worker_student
 from autograder.worker.client import Cell, Worker, WorkerGone
 
@@ -21,6 +21,10 @@ def spoil(ids):
     return ids
 def stub(): raise NotImplementedError()
 def words(): return "two words"
+def a_row_of_ids(): return np.array([[1, 2, 3]])
+def float_ids(): return [1, 2.0]
+def one_id_each(): return np.array([[1], [2]])
+def no_list(): return 5
 def liar():
     class Liar:
         def __eq__(self, other): return True
@@ -46,6 +50,21 @@ def test_results_come_back_as_plain_arrays_and_ids(student):
     assert student.array("double", np.float32([[1.5]])).tolist() == [[3.0]]
     assert student.ids("first_ids", [5, 6, 7]) == [5, 6]
     assert student.plain("words") == "two words"
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("a_row_of_ids", r"is not a list of token ids: its element 0 is of type ndarray and shape \[3\]\.$"),
+        ("float_ids", r"is not a list of token ids: its element 1 is of type float\.$"),
+        ("no_list", r"is not a list of token ids but int\.$"),
+    ],
+)
+def test_what_is_no_list_of_ids_is_described_and_is_no_loud_error(student, name, what):
+    with pytest.raises(StudentError, match=what) as caught:
+        student.ids(name)
+    assert not caught.value.loud
+    assert student.ids("one_id_each") == [1, 2]
 
 
 def test_an_expected_error_must_be_a_value_or_index_error(student):
@@ -108,6 +127,57 @@ def test_magics_and_shell_commands_do_nothing_but_the_rest_of_the_cell_runs():
         assert worker.run_cell(Cell("magic", source)) is None
         assert worker_student(worker).array("f").tolist() == [1.0]
         assert not worker_student(worker).file_exists("made-by-the-shell")
+
+
+@pytest.mark.parametrize(
+    "magic",
+    [
+        "%timeit -n 10 f()",
+        "%timeit -n10 -r 2 -qo f()",
+        "%timeit -p 2 f()",
+        "%prun -l 5 -s cumulative f()",
+        "%time made = f()",
+        "made = %time f()",
+        "took = %timeit -o f()\nassert took.best >= 0",
+        "%timeit undefined_when_grading()",
+        "%%timeit -n 5 made = f()\nmade[0]",
+        "%%time\nmade = f()",
+        "%%prun -l 5\nmade = f()",
+        "%%capture out\nmade = f()",
+        "%%capture --no-stderr out\nmade = f()",
+    ],
+)
+def test_a_magic_with_options_runs_its_code(magic):
+    with Worker() as worker:
+        assert (
+            worker.run_cell(Cell("f", "made = None\ncalls = []\ndef f():\n    calls.append(1)\n    return [7]")) is None
+        )
+        assert worker.run_cell(Cell("magic", magic)) is None
+        after = "assert made in (None, [7])\ndef called(): return [len(calls)]"
+        if "out" in magic.split():
+            after += "\nout.show()\nassert out.stdout == str(out) == ''"
+        assert worker.run_cell(Cell("after", after)) is None
+        assert worker_student(worker).ids("called") == [0 if "undefined" in magic else 1]
+
+
+def test_a_negative_number_is_no_option():
+    with Worker() as worker:
+        assert (
+            worker.run_cell(Cell("magic", "import builtins\n%time builtins.kept = -1\n%timeit -1 * builtins.kept"))
+            is None
+        )
+
+
+def test_a_cell_that_fails_under_a_magic_is_reported():
+    with Worker() as worker:
+        assert worker.run_cell(Cell("magic", "%%time\nundefined"))["type"] == "NameError"
+
+
+def test_an_interrupt_reaches_whoever_runs_a_check_in_the_notebook():
+    namespace = {}
+    exec("def forward(ids, weights): raise KeyboardInterrupt", namespace)
+    with pytest.raises(KeyboardInterrupt):
+        run_check(find_check("forward-recompute"), local_student(namespace), 0)
 
 
 def test_a_kernel_that_ends_is_told_with_the_cell():
