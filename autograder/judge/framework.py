@@ -50,7 +50,7 @@ class Check:
 
     @property
     def property(self) -> str:
-        """What must hold, as the first sentence of a failure: the first sentence of the check's docstring."""
+        """What must hold, as the first sentence of a failure: the first paragraph of the check's docstring."""
         text = inspect.getdoc(self.run) or self.title
         return " ".join(text.split("\n\n")[0].split())
 
@@ -114,11 +114,13 @@ def find_check(check_id: str) -> Check:
 def checks_version(stage_name: str) -> str:
     """A short hash of the source that decides a stage's scores."""
     from autograder.judge import bugs, cases, compare, recompute, student, words
+    from autograder.worker import cells, counting, runtime
 
     stage = find_stage(stage_name)
     modules = [bugs, cases, compare, recompute, student, words, importlib.import_module(__name__)]
     modules += [importlib.import_module(f"autograder.judge.bugs.{stage.module}")]
     modules += _modules_of(f"autograder.judge.checks.{stage.module}")
+    modules += [cells, counting, runtime, *_modules_of("autograder.model")]
     return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
 
 

@@ -41,4 +41,5 @@ def test_the_version_changes_with_every_file_that_the_checks_are_written_in(stag
     of_the_stage = f"autograder.judge.checks.{stage.module}"
     assert {name for name in sys.modules if f"{name}.".startswith(f"{of_the_stage}.")} <= hashed
     assert {check.run.__module__ for check in checks_of(stage.name)} <= hashed
-    assert "autograder.judge.words" in hashed
+    assert {f"autograder.{name}" for name in ("judge.words", "model.load", "model.random_weights")} <= hashed
+    assert {f"autograder.worker.{name}" for name in ("cells", "counting", "runtime")} <= hashed
