@@ -1,0 +1,136 @@
+"""The checks of prefill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autograder.judge.bugs import prefill_decode as own
+from autograder.judge.cases import JudgeModel
+from autograder.judge.checks.prefill_decode.cache_rows import expect_rows, same
+from autograder.judge.checks.prefill_decode.shared import STAGE, prefilled
+from autograder.judge.checks.prefill_decode.suspects import wrong_logits
+from autograder.judge.compare import Sweep
+from autograder.judge.framework import Failure, check
+from autograder.judge.student import Student, StudentError
+from autograder.judge.words import tokens
+
+
+@check(
+    stage=STAGE,
+    id="prefill-logits",
+    points=2,
+    title="prefill gives the logits after the last prompt token",
+    watches=("prefill",),
+)
+def prefill_logits(student, cases):
+    """prefill returns the logits [n_vocab] after the prompt's last token, equal to a recompute of the prompt."""
+    sweep = Sweep("prompt lengths")
+    middle, small, large = cases.odd
+    for model, lengths in (
+        (small, (*range(2, small.config.n_ctx + 1), 1)),  # 1 last: it makes the poorest example
+        (middle, (1, 2, 3, middle.config.n_ctx)),
+        (large, (2, 9, large.config.n_ctx)),
+        (cases.long, (32, 64, 65, 129)),  # at and past the sizes of blocks
+        (cases.trained, (1, 37)),
+    ):
+        ids = cases.ids(model, max(lengths))
+        for n in lengths:
+            with sweep.at(n):
+                _, logits = prefilled(student, model, ids[:n])
+                sweep.close(
+                    logits,
+                    model.reference.logits(ids)[n - 1],  # what comes after a token changes nothing before it
+                    name="prefill",
+                    axes=("id",),
+                    where=_after(model, n),
+                    suspects=wrong_logits(model, ids[:n]),
+                )
+    sweep.finish()
+
+
+@check(stage=STAGE, id="prefill-cache", points=2, title="After prefill the cache holds exactly the prompt")
+def prefill_cache(student, cases):
+    """After prefill every layer of the cache holds the keys and values of the prompt's tokens, one row a token, and a
+    row does not depend on the tokens after it."""
+    sweep = Sweep("prompt lengths")
+    middle, small, _ = cases.odd
+    for model, lengths in (
+        (small, (1, 2, 3, 8, small.config.n_ctx)),
+        (middle, (1, 5, middle.config.n_ctx)),
+        (cases.trained, (19,)),
+    ):
+        ids = cases.ids(model, max(lengths))
+        for n in lengths:
+            with sweep.at(n):
+                cache, _ = prefilled(student, model, ids[:n])
+                if student.length(cache) == 0:  # whose keys may be anything
+                    raise Failure(None, f"The cache is empty ({_after(model, n)}).", own.OWN_CACHE if n > 1 else None)
+                try:
+                    kv = student.read_cache(cache, "the cache")
+                except StudentError as error:
+                    if "NoneType" not in error.message:
+                        raise
+                    detail = f"Some layers of the cache hold no rows ({_after(model, n)})."
+                    raise Failure(None, detail, own.ONE_LAYER_FOR_ALL) from None
+                try:
+                    expect_rows(kv, model, ids[:n], 0, _after(model, n))
+                except Failure as failure:
+                    bug = failure.bug if n > 3 else None  # at one to three tokens many mistakes look alike
+                    if n > 3 and bug is None and _looks_ahead(student, model, ids[:n]):
+                        bug = own.LOOKS_AHEAD
+                    raise Failure(None, failure.detail, bug) from None
+    sweep.finish()
+
+
+def _looks_ahead(student: Student, model: JudgeModel, ids: list[int]) -> bool:
+    """Whether the student's earlier rows change when only the last token does."""
+    other = [*ids[:-1], (ids[-1] + 1) % model.config.n_vocab]
+    one, two = (student.read_cache(prefilled(student, model, prompt)[0], "the cache") for prompt in (ids, other))
+    return any(not same(a[:, :-1], b[:, :-1]) for x, y in zip(one, two, strict=True) for a, b in zip(x, y, strict=True))
+
+
+@check(stage=STAGE, id="prefill-in-chunks", points=2, title="prefill in chunks equals prefill at once")
+def prefill_in_chunks(student, cases):
+    """A prompt that comes in chunks, each continuing at len(cache), gives the same logits and the same cache as the
+    prompt at once."""
+    _, small, large = cases.odd
+    sweep = Sweep("lengths of the first chunk")
+    for model, n, firsts in (
+        (small, 11, range(1, 11)),
+        (large, large.config.n_ctx, (1, 2, 12, 25)),
+        (cases.long, 150, (32, 64, 128)),
+        (cases.trained, 24, (9,)),
+    ):
+        ids = cases.ids(model, n)
+        for first in firsts:
+            with sweep.at(first):
+                _, logits = prefilled(student, model, ids[:first], ids[first:])
+                where = f"for a chunk of {first} and one of {tokens(n - first)} on {model.about}"
+                _compare_chunk(sweep, logits, model, ids, first, where)
+    sweep.finish()
+
+    sweep = Sweep("numbers of chunks")
+    ids = cases.ids(small, small.config.n_ctx, "many")
+    for ends in ((4, 5, 11, 13), (*range(1, 14),)):
+        with sweep.at(len(ends)):
+            starts = (0, *ends[:-1])
+            cache, logits = prefilled(student, small, *(ids[a:b] for a, b in zip(starts, ends, strict=True)))
+            where = f"for {tokens(len(ids))} in {len(ends)} chunks on {small.about}"
+            _compare_chunk(sweep, logits, small, ids, starts[-1], where)
+            expect_rows(student.read_cache(cache, "the cache"), small, ids, 0, where)
+    sweep.finish()
+
+
+def _compare_chunk(sweep: Sweep, logits, model: JudgeModel, ids: Sequence[int], n_past: int, where: str) -> None:
+    sweep.close(
+        logits,
+        model.reference.logits(ids)[-1],
+        name="prefill",
+        axes=("id",),
+        where=where,
+        suspects=wrong_logits(model, ids, n_past),
+    )
+
+
+def _after(model: JudgeModel, n_prompt: int) -> str:
+    return f"for a prompt of {tokens(n_prompt)} on {model.about}"

@@ -1,0 +1,67 @@
+"""A request to generate: a prompt, and the ids that must come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.student import Student, StudentError
+from autograder.judge.words import count, tokens
+
+CLEAR = 0.02  # a greedy choice counts when the best logit leads by this much; float32 moves a logit by 1e-5
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt, and its greedy ids as far as each of them leads clearly: a near tie must fail nobody."""
+
+    model: JudgeModel
+    prompt: list[int]
+    n_new: int
+    clear: list[int]
+
+    @property
+    def where(self) -> str:
+        return f"for a prompt of {tokens(len(self.prompt))} on {self.model.about}"
+
+    def is_right(self, ids: list[int] | StudentError) -> bool:
+        return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear
+
+    def fault(self, ids: list[int] | StudentError) -> str:
+        """What is wrong with an answer, in a sentence."""
+        if isinstance(ids, StudentError):
+            return f"{ids.sentence[:-1]}, {self.where}."
+        if len(ids) != self.n_new:
+            return f"generate returned {count(len(ids), 'id')} where n_new is {self.n_new} ({self.where})."
+        first = next(i for i, (a, b) in enumerate(zip(ids, self.clear, strict=False)) if a != b)
+        return f"New id {first + 1} of {self.n_new} is not the greedy one ({self.where})."
+
+
+def lively(model: JudgeModel) -> JudgeModel:
+    """The model with larger position embeddings. With its own, a random model would repeat one token for ever, at any
+    position, and no wrong position would show in the ids."""
+    return model.patched("wpe.weight", 3 * model.weights.wpe)
+
+
+def draw_request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> Request:
+    """A request with a random prompt: of six at most, the one whose greedy ids lead clearly for longest."""
+    best = None
+    for attempt in range(6):
+        prompt = cases.ids(model, n_prompt, "request", n_new, attempt)
+        ids, gaps = model.reference.greedy(prompt, n_new) if n_new else ([], [])
+        n_clear = next((i for i, gap in enumerate(gaps) if gap < CLEAR), n_new)
+        if best is None or n_clear > len(best.clear):
+            best = Request(model, prompt, n_new, ids[:n_clear])
+        if n_clear == n_new:
+            break
+    return best
+
+
+def ask(student: Student, request: Request) -> list[int] | StudentError:
+    """The ids that the student's generate gives, or the error that it raises."""
+    try:
+        return student.ids("generate", request.prompt, request.n_new, request.model)
+    except StudentError as error:
+        if error.stub or error.kind == "missing":
+            raise
+        return error
