@@ -6,6 +6,7 @@ The tolerance on logits, atol 1e-3 and rtol 1e-2, is the usual envelope of a 12-
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy as np
 
 from autograder.judge.bugs import Bug
 from autograder.judge.framework import Failure
+from autograder.judge.words import count
 
 ATOL, RTOL = 1e-3, 1e-2
 Suspects = Iterable[tuple[Bug, Callable[[], np.ndarray]]]
+Look = Callable[[Callable[[Bug], bool]], Bug | None]  # the first bug that explains a failure, of those asked for
 
 
 def matches(actual: np.ndarray, expected: np.ndarray, atol: float = ATOL, rtol: float = RTOL) -> bool:
@@ -72,29 +75,31 @@ class Sweep:
         sweep.finish()
 
     Wrong numbers are looked up among the suspects only at the end, from the greatest length down: at the small ones
-    many mistakes look alike.
+    many mistakes look alike. So a name counts when it explains the greatest length that fails, and when none of the
+    others has another name.
     """
 
     def __init__(self, unit: str = "lengths", looks: int = 4):
         self._unit = unit
         self._looks = looks
-        self._at = 0
         self._tried: list[int] = []
         self._failed: dict[int, Failure] = {}
         self._shaped = 0  # results that had the right shape
-        self._wrong: list[tuple[int, Callable[[], Bug | None]]] = []
+        self._wrong: list[tuple[int, Look]] = []
+        self._look: Look | None = None
 
     @contextlib.contextmanager
     def at(self, length: int) -> Iterator[None]:
         """What fails in this block fails at this length; a function that is not written yet ends the sweep."""
         from autograder.judge.student import StudentError
 
-        self._at = length
         self._tried.append(length)
+        self._look = None
         try:
             yield
         except Failure as failure:
             self._failed.setdefault(length, failure)
+            self._wrong.append((length, self._look if self._look and not failure.bug else _named(failure.bug)))
         except StudentError as error:
             if error.stub or error.kind == "missing":
                 raise
@@ -107,7 +112,8 @@ class Sweep:
             expect_close(actual, expected, **options)
         except Failure:
             tolerance = {key: options[key] for key in ("atol", "rtol") if key in options}
-            self._wrong.append((self._at, lambda: recognize(actual, expected, suspects, **tolerance)))
+            known = functools.cache(lambda: list(suspects))
+            self._look = lambda asked: recognize(actual, expected, (s for s in known() if asked(s[0])), **tolerance)
             raise
 
     @property
@@ -120,17 +126,25 @@ class Sweep:
         if not self._failed:
             return
         failures = list(self._failed.values())
-        bug = next((failure.bug for failure in failures if failure.bug), None)
-        if bug is None:
-            longest = sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]
-            bug = next(filter(None, (look() for _, look in longest)), None)
         if len(self._failed) == len(set(self._tried)) and len(self._failed) > 1:
             which = f" All {len(self._failed)} {self._unit} fail."
         elif len(set(self._tried)) > 1:
             which = f" Failing {self._unit}: {in_words(self._failed)} (of {in_words(self._tried)})."
         else:
             which = ""
-        raise Failure(failures[0].prop, failures[0].detail + which, bug)
+        raise Failure(failures[0].prop, failures[0].detail + which, self._name())
+
+    def _name(self) -> Bug | None:
+        longest = [look for _, look in sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]]
+        bug = longest[0](lambda other: True) if longest else None
+        for look in longest[1:] if bug else ():
+            if look(lambda other: other == bug) is None and look(lambda other: other != bug):
+                return None
+        return bug
+
+
+def _named(bug: Bug | None) -> Look:
+    return lambda asked: bug if bug and asked(bug) else None
 
 
 def in_words(numbers: Iterable[int]) -> str:
@@ -152,12 +166,14 @@ def _difference(actual, expected, name, axes, atol, rtol) -> str:
     actual = actual.astype(np.float64)
     bad = ~np.isfinite(actual)
     if bad.any():
-        return f"{name} has {int(bad.sum())} values that are not finite, the first at {_place(bad, axes)}"
+        values = count(int(bad.sum()), "value")
+        are = "is" if bad.sum() == 1 else "are"
+        return f"{name} has {values} that {are} not finite, the first at {_place(bad, axes)}"
     error = np.abs(actual - expected)
     off = error > atol + rtol * np.abs(expected)
-    share = 100 * off.mean()
+    share = f"{off.mean():.0%}" if off.mean() >= 0.01 else "less than 1%"
     return (
-        f"{name} is off by up to {error.max():.2g}; {share:.0f}% of its values differ"
+        f"{name} is off by up to {error.max():.2g}; {share} of its values differ"
         f"{', the first at ' + _place(off, axes) if off.ndim else ''}"
     )
 
