@@ -59,6 +59,7 @@ def main() -> None:
 
         speed = measure_speed()
         console.print(report.speed_table(speed))
+        console.print(report.parts_table(speed))
         met += goals.speed_goals(speed)
     console.print(report.goals_table(met))
     if options.write:

@@ -132,6 +132,10 @@ def write_readme_tables(reuse: Sequence[Reuse], grading: Grading, speed: Speed, 
             "",
             *_markdown(report.SPEED_HEAD, report.speed_rows(speed)),
             "",
+            *_markdown(report.PARTS_HEAD, report.parts_rows(speed)),
+            "",
+            "![Times at the size of GPT-2 small beside transformers and the machine's limit](course/images/speed.png)",
+            "",
             *_markdown(report.GOAL_HEAD, report.goal_rows(goals)),
         ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
@@ -107,6 +108,28 @@ def speed_notes(speed: Speed) -> list[str]:
     if not speed.has_peer:
         notes.append("PyTorch and transformers are not installed, so the comparison with them is left out.")
     return notes
+
+
+_PARTS = {
+    "weights": "products with weights",
+    "attend": "attend",
+    "gelu": "gelu",
+    "layer_norm": "layer norm",
+    "rest": "additions, new arrays, the cache",
+}
+PARTS_HEAD = ("where the time goes, in ms", *_PARTS.values())
+
+
+def parts_rows(speed: Speed) -> list[tuple[str, ...]]:
+    """The rows under PARTS_HEAD: medians over the rounds. The products are measured by themselves."""
+    return [
+        (what, *(plain(1e3 * float(np.median([parts[key] for parts in rounds]))) for key in _PARTS))
+        for what, rounds in speed.parts.items()
+    ]
+
+
+def parts_table(speed: Speed) -> Table:
+    return _table("", PARTS_HEAD, parts_rows(speed))
 
 
 def speed_table(speed: Speed) -> Table:

@@ -22,6 +22,11 @@ from autograder.timing import Measurement
 PREFILL = (128, 512, 1000)
 DECODE = (64, 128, 256, 512, 1000)
 PREFIX, SUFFIX = 512, 8
+PASSES = {  # of which is said where the time goes: (new tokens, cached ones)
+    f"prefill of {PREFIX}": (PREFIX, 0),
+    f"decode behind {PREFIX}": (1, PREFIX),
+    f"{SUFFIX} tokens behind {PREFIX}": (SUFFIX, PREFIX),
+}
 THREADS = 2
 
 Call = tuple[Any, ...]  # ("decode", 512)
@@ -33,6 +38,7 @@ class Speed:
 
     threads: int
     samples: dict[tuple[str, Call], list[float]] = field(default_factory=dict)
+    parts: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # of PASSES, seconds by the kind of work
 
     def add(self, engine: str, call: Call, value: float) -> None:
         self.samples.setdefault((engine, call), []).append(value)
@@ -118,6 +124,8 @@ def measure_speed(repeats: int = 5, threads: int = THREADS) -> Speed:
             for call in both:
                 calls += [(name, call) for name in ("solutions", *peers)][:: (-1) ** number]
             calls += [("solutions", call) for call in own if call[0] != "recompute" or number <= 2]
+            for what, (n_new, n_past) in PASSES.items() if number else ():
+                speed.parts.setdefault(what, []).append(running["solutions"]("parts", n_new, n_past))
             for engine, call in calls:
                 time.sleep(0.05)  # threads of the engine before have stopped waiting for more
                 value = running[engine](*call)

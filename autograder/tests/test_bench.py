@@ -44,6 +44,7 @@ def speed():
     for engine in ("solutions", "transformers"):
         for call in calls:
             made.add(engine, call, 1e-6 * sum(call[1:]))
+    made.parts = {"prefill": [dict.fromkeys(("weights", "attend", "gelu", "layer_norm", "rest"), 0.001)]}
     return made
 
 

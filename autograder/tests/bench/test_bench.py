@@ -7,7 +7,7 @@ from autograder.bench import goals, report
 from autograder.bench.limits import Limits, pass_bytes, pass_flops
 from autograder.bench.memory import measure_held
 from autograder.bench.solved import solved
-from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
+from autograder.bench.speed import DECODE, PASSES, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.model import GPT2_SMALL, GPT2Config, random_model, tensors_of
 
 CONFIG = GPT2Config(n_layer=3, n_head=2, n_embd=32, n_ctx=300, n_vocab=50)
@@ -117,6 +117,8 @@ def made_up(engines):
             speed.add(engine, ("prefill", n), 0.1 * n)
         speed.add(engine, ("reuse", PREFIX, SUFFIX), 1.6)
         speed.add(engine, ("share", PREFIX, SUFFIX), 0.8)
+    one = {"weights": 0.02, "attend": 0.003, "gelu": 0.002, "layer_norm": 0.001, "rest": 0.004}
+    speed.parts = {what: [one, one, dict.fromkeys(one, 9.0)] for what in PASSES}
     return speed
 
 
@@ -142,6 +144,20 @@ def test_tables_with_and_without_transformers():
         assert report.goals_table(goals.speed_goals(speed)).row_count == len(goals.speed_goals(speed))
 
 
+def test_where_the_time_of_a_pass_goes(monkeypatch):
+    from autograder.bench import engine
+
+    monkeypatch.setattr(engine, "CONFIG", CONFIG)
+    solutions = engine.Solutions(1)
+    plain = solutions.f.advance.__globals__["attend"]
+    for n_new, n_past in ((100, 0), (1, 100)):
+        parts = solutions.parts(n_new, n_past)
+        assert set(parts) == {"weights", "attend", "gelu", "layer_norm", "rest"}
+        assert all(seconds > 0 for key, seconds in parts.items() if key != "rest")
+    assert solutions.f.advance.__globals__["attend"] is plain
+    assert len(solutions.saved(100)) == 100
+
+
 def test_the_published_shape_has_its_published_size():
     assert pass_bytes(GPT2_SMALL, 0) == 4 * (124_439_808 - 1024 * 768)
 
@@ -163,7 +179,9 @@ def test_the_readme_gets_its_tables_and_its_chart(tmp_path, monkeypatch):
     pictures.write_readme_tables(reuse, grading, speed, goals.speed_goals(speed))
     written = pictures.README.read_text(encoding="utf-8")
     assert written.startswith("a\n<!-- measured") and written.endswith("<!-- end -->\nb\n") and "BEFORE" not in written
-    assert written.count("\n|---") + written.count("\n|--:") == 4  # tables
+    assert written.count("\n|---") + written.count("\n|--:") == 5  # tables
+    assert "| decode behind 512 | 20 | 3 | 2 | 1 | 4 |" in written
+    assert "(course/images/speed.png)" in written
     assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in written
     pictures.speed_chart(speed).save(tmp_path / "speed.png")
     assert (tmp_path / "speed.png").stat().st_size > 10_000
