@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import secrets
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +16,12 @@ from typing import Any
 
 from autograder.threads import BLAS_VARIABLES
 from autograder.worker import limits, protocol
+from autograder.worker.pipes import Pipes
 from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
 
 START_SECONDS = 60.0
 MAX_MESSAGE = 600  # characters of an error's message
 CALL_SECONDS = 20.0
-_PIPE_BYTES = 2**12  # what an empty pipe takes without waiting, on every platform
 _PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
 
 
@@ -77,9 +75,7 @@ class Worker:
             env=self._environment(INSIDE if sandboxed else self._folder.name),
             start_new_session=os.name == "posix",
         )
-        self._replies: queue.Queue[Any] = queue.Queue(maxsize=1)  # more stays in the pipe: what nobody asked for waits
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._pipes = Pipes(self._process.stdin, self._process.stdout)
         self.given_error = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting").get("given_error")
 
     def __enter__(self) -> Worker:
@@ -95,44 +91,27 @@ class Worker:
         env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
         return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
-    def _read(self) -> None:
-        last = None
-        try:
-            while (frame := protocol.read_frame(self._process.stdout)) is not None:
-                if not self._put(frame):
-                    return
-        except (protocol.ProtocolError, OSError, ValueError) as error:
-            last = error
-        self._put(last)
-
-    def _put(self, item: bytes | Exception | None) -> bool:
-        while not self.closed:
-            with contextlib.suppress(queue.Full):
-                self._replies.put(item, timeout=1)
-                return True
-        return False
-
     def _wait(self, deadline: float, seconds: float, doing: str) -> dict[str, Any]:
         try:
-            reply = self._replies.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            self.close()
-            raise WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True) from None
-        if reply is None:
-            code = self._end_code()
-            self.close()
-            raise WorkerGone(f"the process ended while {doing} ({code})")
-        try:
-            if isinstance(reply, Exception):
-                raise reply
-            reply = protocol.decode(reply)
+            frame = self._pipes.receive(deadline)
+            reply = None if frame is None else protocol.decode(frame)
+        except TimeoutError:
+            raise self._too_late(seconds, doing) from None
         except (protocol.ProtocolError, OSError, ValueError) as error:
             self.close()
             raise WorkerGone(f"the worker's reply could not be read: {error}") from None
+        if frame is None:
+            code = self._end_code()
+            self.close()
+            raise WorkerGone(f"the process ended while {doing} ({code})")
         if not isinstance(reply, dict):
             self.close()
             raise WorkerGone("the worker's reply is not a message")
         return reply
+
+    def _too_late(self, seconds: float, doing: str) -> WorkerGone:
+        self.close()
+        return WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True)
 
     def _end_code(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -150,11 +129,10 @@ class Worker:
         seconds = self.call_seconds if seconds is None else seconds
         deadline = time.monotonic() + seconds
         number = secrets.randbits(62)  # a reply written before the question cannot carry it
-        frame = protocol.encode({**message, "number": number})
-        if len(frame) <= _PIPE_BYTES:
-            self._send(frame)
-        else:  # a worker that does not read must not stop the grader
-            threading.Thread(target=self._send, args=(frame,), daemon=True).start()
+        try:
+            self._pipes.send(protocol.encode({**message, "number": number}), deadline)
+        except TimeoutError:
+            raise self._too_late(seconds, doing) from None
         reply = self._wait(deadline, seconds, doing)
         if reply.pop("number", None) != number:
             self.close()
@@ -162,11 +140,6 @@ class Worker:
         if isinstance(reply.get("error"), dict):
             reply["error"] = _plain_error(reply["error"])
         return reply
-
-    def _send(self, frame: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._process.stdin.write(frame)
-            self._process.stdin.flush()
 
     def run_cell(self, cell: Cell, seconds: float | None = None) -> dict[str, Any] | None:
         """Run one cell; None when it went well, else the error's description."""
@@ -194,11 +167,7 @@ class Worker:
             return
         self.kill()
         self._process.wait()
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        self._reader.join(timeout=2)
-        if not self._reader.is_alive():  # a pipe that somebody still holds open cannot be closed under its reader
-            self._process.stdout.close()
+        self._pipes.close()
         self._folder.cleanup()
 
 

@@ -103,13 +103,20 @@ def read_frame(stream: BinaryIO) -> bytes | None:
     head = _read_exactly(stream, 4)
     if head is None:
         return None
-    (size,) = struct.unpack(">I", head)
-    if size > MAX_FRAME_BYTES:
-        raise ProtocolError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
-    body = _read_exactly(stream, size)
+    body = _read_exactly(stream, body_size(head))
     if body is None:
         raise ProtocolError("the stream ended inside a frame")
     return body
+
+
+def body_size(head: bytes) -> int:
+    """How many bytes follow a frame's first four; ProtocolError when that is too many, or the head is cut off."""
+    if len(head) != 4:
+        raise ProtocolError("the stream ended inside a frame")
+    (size,) = struct.unpack(">I", head)
+    if size > MAX_FRAME_BYTES:
+        raise ProtocolError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return size
 
 
 def _read_exactly(stream: BinaryIO, size: int) -> bytes | None:
