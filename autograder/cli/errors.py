@@ -16,6 +16,7 @@ class UserError(Exception):
 _SENTENCES = (
     ("autograder.stages", "UnknownStage"),
     ("autograder.model.config", "ModelError"),
+    ("autograder.grading.seed", "SeedError"),
     ("autograder.notebooks.errors", "BuildError"),
     ("autograder.notebooks.errors", "NotebookError"),
 )

@@ -17,6 +17,7 @@ from autograder.notebooks.errors import NotebookError
 
 MAX_BYTES = 64 * 2**20
 MAX_CELLS = 20_000
+MAX_LISTS, MAX_COMMAS = 10**6, 5 * 10**6  # each value costs the reader some hundred bytes, and a file of 64 MB has many
 _CODE, _MARKDOWN, _RAW = "code", "markdown", "raw"
 _CHECK_CALL = re.compile(r"""^autograder\.check\(\s*["']([\w-]+)["']\s*\)""", re.MULTILINE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -70,7 +71,9 @@ def read_document(path: str | Path) -> Document:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise NotebookError(f"{path.name} cannot be opened: {error.strerror or error}.") from None
+        raise NotebookError(
+            f"{path.name} cannot be opened ({error.strerror or error}); let this account read it."
+        ) from None
     return parse_document(data, path.name)
 
 
@@ -85,6 +88,8 @@ def decode_text(data: bytes, name: str) -> str:
 
 def parse_document(data: bytes, name: str) -> Document:
     """The document in an .ipynb file's bytes."""
+    if data.count(b"{") + data.count(b"[") > MAX_LISTS or data.count(b",") > MAX_COMMAS:
+        raise NotebookError(f"{name} holds too many values; clear the outputs of all cells and save it again.")
     return document_of(_parse_json(decode_text(data, name), name), name)
 
 

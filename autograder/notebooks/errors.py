@@ -4,7 +4,13 @@ from __future__ import annotations
 
 
 class NotebookError(ValueError):
-    """A notebook cannot be used. Jupyter shows the message alone, without a traceback through this package."""
+    """A notebook cannot be used. Jupyter shows the message alone, without a traceback through this package.
+
+    The message is one line that a terminal can be shown, whatever the file is called.
+    """
+
+    def __init__(self, message: str):
+        super().__init__("".join(c if c.isprintable() else " " if c.isspace() else "?" for c in message))
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()

@@ -1,5 +1,6 @@
 """Hidden inputs come from a secret of the course: nobody can foresee them, and a re-grade has the same ones."""
 
+import os
 import stat
 
 import pytest
@@ -29,6 +30,37 @@ def test_a_damaged_secret_is_not_replaced_in_silence(tmp_path, content):
     with pytest.raises(SeedError, match="does not hold a secret; restore it"):
         course_secret(tmp_path)
     assert (tmp_path / ".autograder-seed").read_text() == content
+
+
+@pytest.mark.parametrize("meanwhile", [None, "ab" * 32])
+def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch, meanwhile):
+    """Also when another process makes the secret at the same moment."""
+
+    def refused(source, target):
+        if meanwhile:
+            target.write_text(meanwhile)
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    secret = course_secret(tmp_path)
+    assert course_secret(tmp_path) == secret and secret == bytes.fromhex(meanwhile or secret.hex())
+    (path,) = tmp_path.iterdir()
+    assert path.name == ".autograder-seed" and (meanwhile or stat.S_IMODE(path.stat().st_mode) == 0o600)
+
+
+def test_a_secret_that_cannot_be_read_or_made_is_said_to_be_so(tmp_path, monkeypatch):
+    with pytest.raises(SeedError, match=r"/nowhere/\.autograder-seed cannot be used \(No such file or directory\)"):
+        course_secret(tmp_path / "nowhere")
+    course_secret(tmp_path)
+    monkeypatch.setattr(type(tmp_path), "read_text", _not_for_you)
+    with pytest.raises(
+        SeedError, match=r"\(Permission denied\); who made it has to let you: chgrp GROUP and chmod 640"
+    ):
+        course_secret(tmp_path)
+
+
+def _not_for_you(*args, **kwargs):
+    raise PermissionError(13, "Permission denied")
 
 
 def test_a_seed_is_repeatable_and_depends_on_student_check_and_code():

@@ -95,6 +95,26 @@ def test_what_is_no_notebook_is_refused_in_one_sentence(data, reason):
     assert "work.ipynb" in message and "\n" not in message and message.endswith(".")
 
 
+@pytest.mark.parametrize("value", [b"{}", b"[]", b'""'])
+def test_many_small_values_are_refused_before_they_are_read(value, monkeypatch):
+    monkeypatch.setattr(json, "loads", None)
+    data = b'{"cells": [' + b",".join([value] * 6_000_000) + b"]}"
+    with pytest.raises(NotebookError, match="holds too many values; clear the outputs of all cells and save it again"):
+        parse_document(data, "work.ipynb")
+
+
+def test_a_notebook_with_large_outputs_is_read():
+    printed = {"output_type": "stream", "name": "stdout", "text": "[1, 2, 3]\n" * 500_000}
+    assert len(parse({"cells": [code("x", outputs=[printed])]}).cells) == 1
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred.ipynb", "x\n  zoe  NOT GRADED  forged.ipynb", "caf\udce9.ipynb"])
+def test_the_reason_is_one_line_that_can_be_printed_whatever_the_file_is_called(name):
+    with pytest.raises(NotebookError) as refused:
+        parse_document(b"{", name)
+    assert str(refused.value).isprintable() and "is not valid JSON" in str(refused.value)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(NotebookError, match=r"work\.ipynb is not there"):
         read_document(tmp_path / "work.ipynb")
