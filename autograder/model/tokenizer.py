@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,25 @@ END_OF_TEXT = "<|endoftext|>"
 class Tokenizer:
     """Text to token ids and back."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner  # a tokenizers.Tokenizer
-        self.n_vocab: int = inner.get_vocab_size()
-        self.eot_id: int | None = inner.token_to_id(END_OF_TEXT)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def _inner(self) -> Any:  # a tokenizers.Tokenizer
+        from tokenizers import Tokenizer as Inner
+
+        try:
+            return Inner.from_file(str(self._path))
+        except Exception:  # the library raises plain Exception, with a parser's message
+            raise ModelError(f"{self._path}: is not a tokenizer that the tokenizers library can read") from None
+
+    @cached_property
+    def n_vocab(self) -> int:
+        return self._inner.get_vocab_size()
+
+    @cached_property
+    def eot_id(self) -> int | None:
+        return self._inner.token_to_id(END_OF_TEXT)
 
     def encode(self, text: str) -> list[int]:
         return self._inner.encode(text, add_special_tokens=False).ids
@@ -51,19 +67,16 @@ class Tokenizer:
 
 def load_tokenizer(name_or_path: str | Path | None = None) -> Tokenizer:
     """The tokenizer of the same models as load_model takes; that of "gpt2" also serves "gpt2-shape"."""
-    from tokenizers import Tokenizer as Inner
-
     name = resolve_name(name_or_path)
     if name in SHAPES:
         name = next(published for published in PUBLISHED if f"{published}-shape" == name)
     path = model_folder(name) / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"{path} is missing")
-    try:
-        inner = Inner.from_file(str(path))
-    except Exception:  # the library raises plain Exception, with a parser's message
-        raise ModelError(f"{path}: is not a tokenizer that the tokenizers library can read") from None
-    return Tokenizer(inner)
+    tokenizer = Tokenizer(path)
+    if name != "tiny":  # the course's own is read when it is used: most notebooks are marked without
+        _ = tokenizer.n_vocab
+    return tokenizer
 
 
 def _byte_of_character() -> dict[str, int]:

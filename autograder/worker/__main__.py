@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import importlib.abc
+import gc
 import os
 import sys
 import types
 
 
-class _NoJudge(importlib.abc.MetaPathFinder):
+class _NoJudge:  # importlib.abc, its base, takes longer to import than all else here but NumPy
     """Keeps the judge's modules out of the worker. A courtesy, not a wall: the sandbox hides their files."""
 
     def find_spec(self, name, path=None, target=None):
@@ -33,6 +33,7 @@ def _take_pipe():
 
 
 def main() -> None:
+    gc.disable()  # what is imported stays; looking through it again and again takes as long as importing some of it
     requests, replies = _take_pipe()
     import autograder
     from autograder.worker import limits, protocol
@@ -56,6 +57,8 @@ def main() -> None:
         import_given(sys.argv[2] if len(sys.argv) > 2 else None)
     except Exception as error:  # told as the first reply: the notebook's own import will fail as well
         given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
+    gc.freeze()
+    gc.enable()
     replies.write(protocol.encode({"ready": True, "given_error": given_error}))
     while True:
         frame = protocol.read_frame(requests)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 import sys
 
@@ -87,7 +86,7 @@ def workers_that_fit() -> int:
 
 def has_system_call_filter() -> bool:
     """Whether `apply` knows the system calls of this machine."""
-    return sys.platform.startswith("linux") and platform.machine() in AUDIT and sys.maxsize > 2**32
+    return sys.platform.startswith("linux") and os.uname().machine in AUDIT and sys.maxsize > 2**32
 
 
 def physical_memory() -> int | None:
@@ -128,7 +127,7 @@ def _resource_limits(memory_bytes: int) -> list[str]:
 def _system_call_filter() -> list[str]:
     if not has_system_call_filter():
         return []
-    program = filter_program(platform.machine(), os.getpid())
+    program = filter_program(os.uname().machine, os.getpid())
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
     head = ctypes.create_string_buffer(header, len(header))
