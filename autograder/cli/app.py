@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -85,7 +86,9 @@ def grade(
         int | None, typer.Option("--jobs", min=1, help="How many to mark at a time; as many as processors.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Mark also what has been marked.")] = False,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="PATH", help="Write the marks as a table.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="PATH", help="Write the checks' points as a table.")
+    ] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
     require_sandbox: Annotated[
         bool, typer.Option("--require-sandbox", help="Mark nothing where bubblewrap does not work.")
@@ -94,7 +97,11 @@ def grade(
     """Mark what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
 
     What was marked before is left alone, so a run that was stopped goes on where it was. The last line counts; the
-    exit status is 0 when everything is graded, 1 when something could not be, 2 when the command cannot do it.
+    exit status is 0 when everything is graded, 1 when something could not be, 2 when the command cannot do it, or
+    not for every stage.
+
+    A score in the table of --csv is the sum of its checks. Marks given by hand and penalties for lateness are in the
+    gradebook alone; `nbgrader export` writes those. "stale" says why a score is not of what is there now.
     """
     from autograder.cli.grade import run
 
@@ -154,6 +161,9 @@ def fetch(
 
 def run() -> None:
     """Run the command line; errors for people end it with one sentence and no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is shown by its number
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except (Exception, KeyboardInterrupt) as error:

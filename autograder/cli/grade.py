@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import logging
 import os
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.stages import GRADED_STAGES, Stage, find_stage
 from autograder.threads import use_one_thread
+from autograder.whole_file import whole_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from autograder.grading.records import Record
 
 CONFIG = "nbgrader_config.py"
-_COLUMNS = ("assignment", "student", "status", "score", "max_score", "seconds", "graded_at", "bugs", "reason")
+_COLUMNS = ("assignment", "student", "status", "score", "max_score", "seconds", "graded_at", "bugs", "reason", "stale")
 
 
 def run(
@@ -45,7 +44,9 @@ def run(
     folder = find_course(course)
     outputs = [(path.absolute(), write) for path, write in ((csv_path, write_csv), (json_path, write_json)) if path]
     for path, _ in outputs:
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise UserError(f"{path} is not an ordinary file, and would be replaced; name another.")
+        if not os.access(path.parent, os.W_OK):
             raise UserError(f"{path} cannot be written; name a file in a folder that can.")
     use_one_thread()
 
@@ -76,15 +77,26 @@ def run(
             marking = Course(folder, _Unexpected(console), require_sandbox)
             todo = [stage for stage in chosen if marking.handed_in(stage, students)]
             _refuse_when_empty(marking, folder, chosen, todo, students, named=bool(stages))
-            progress.remove_task(waiting)
-            outcomes = [
-                marking.grade(stage, _bar(progress, stage), students=students, force=force, jobs=jobs) for stage in todo
-            ]
         except CourseProblem as problem:
             raise UserError(str(problem)) from None
-    for path, write in outputs:
-        write(path, [(outcome, _records(marking.autograded, outcome, students)) for outcome in outcomes])
+        progress.remove_task(waiting)
+        outcomes: list[Outcome] = []
+        problems: list[str] = []
+        for stage in todo:
+            try:
+                bar = _bar(progress, stage)
+                outcomes.append(marking.grade(stage, bar, students=students, force=force, jobs=jobs))
+            except CourseProblem as problem:  # of this stage; the others are marked and told of all the same
+                problems.append(str(problem))
     _tell(outcomes, time.monotonic() - started)
+    marks = [(outcome, _records(marking.autograded, outcome, students)) for outcome in outcomes]
+    for path, write in outputs if outcomes else ():
+        try:
+            write(path, marks)
+        except OSError as error:
+            problems.append(f"{path} cannot be written ({error.strerror or error}); the marks are in the gradebook.")
+    if problems:
+        raise UserError(" ".join(dict.fromkeys(problems)))
     return EXIT_FAILED if any(outcome.not_graded for outcome in outcomes) else 0
 
 
@@ -175,17 +187,30 @@ Marks = list[tuple["Outcome", list["Record"]]]
 
 
 def write_csv(path: Path, marks: Marks) -> None:
-    """A row a submission; the last columns are the points of each check, empty where another stage has it."""
+    """A row a submission; the last columns are the points of each check, empty where another stage has it.
+
+    The score is the checks' alone: neither what a person gave nor a penalty for lateness is in it.
+    """
+    from autograder.grading.outcome import STALE
+
     checks = list(dict.fromkeys(check["id"] for _, records in marks for record in records for check in record.checks))
-    with _whole(path) as file:
+    with whole_file(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*_COLUMNS, *checks])
-        for _, records in marks:
+        for outcome, records in marks:
+            stale = {line.student: line.sentence for line in outcome.lines if line.what == STALE}
             for record in records:
-                plain = asdict(record)
+                plain = asdict(record) | {"stale": stale.get(record.student, "")}
                 plain["bugs"] = "; ".join(dict.fromkeys(c["bug"]["label"] for c in record.checks if c["bug"]))
                 scores = {check["id"]: check["score"] for check in record.checks}
-                writer.writerow([*(plain[name] for name in _COLUMNS), *(scores.get(check, "") for check in checks)])
+                row = [*(plain[name] for name in _COLUMNS), *(scores.get(check, "") for check in checks)]
+                writer.writerow([_as_text(cell) if isinstance(cell, str) else cell for cell in row])
+
+
+def _as_text(cell: str) -> str:
+    """On one line, and never what a spreadsheet would take for a formula."""
+    line = "".join(c if c.isprintable() else " " for c in cell)
+    return f"'{line}" if line.lstrip().startswith(("=", "+", "-", "@")) else line
 
 
 def write_json(path: Path, marks: Marks) -> None:
@@ -201,20 +226,6 @@ def write_json(path: Path, marks: Marks) -> None:
         }
         for outcome, records in marks
     ]
-    with _whole(path) as file:
+    with whole_file(path) as file:
         json.dump(stages, file, indent=1, ensure_ascii=False)
         file.write("\n")
-
-
-@contextlib.contextmanager
-def _whole(path: Path) -> Iterator[TextIO]:
-    """A file that is there whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            yield file
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

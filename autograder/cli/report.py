@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from autograder.cli.errors import UserError
 from autograder.cli.grade import find_course
 from autograder.stages import GRADED_STAGES, find_stage
+from autograder.whole_file import whole_file
 
 
 def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
@@ -38,11 +38,9 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
 
 def _write(path: Path, content: str) -> None:
     """The whole file or, with one sentence, none."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(content, encoding="utf-8")
-        os.replace(temporary, path)
+        with whole_file(path) as file:
+            file.write(content)
     except (OSError, ValueError) as error:
-        temporary.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path} cannot be written ({reason}); name a file with --output PATH.") from None

@@ -7,11 +7,11 @@ does not see folders whose names begin with a dot.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from autograder.whole_file import share, whole_file
 
 GRADED, NOT_GRADED = "graded", "not graded"
 
@@ -34,14 +34,16 @@ class Record:
     isolation: str = ""  # what kept the student's code apart: "bubblewrap", or a sentence on what did not
     checks: list[dict[str, Any]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)  # a digest of each written answer
 
 
 def record_path(autograded: Path, assignment: str, student: str) -> Path:
     return autograded / ".records" / assignment / f"{student}.json"
 
 
-def write_record(autograded: Path, record: Record) -> None:
-    _write_json(record_path(autograded, record.assignment, record.student), asdict(record))
+def write_record(autograded: Path, record: Record, group: bool = False) -> None:
+    """group: other accounts of the folder's group may replace it."""
+    _write_json(record_path(autograded, record.assignment, record.student), asdict(record), group)
 
 
 def read_record(autograded: Path, assignment: str, student: str) -> Record | None:
@@ -52,6 +54,18 @@ def read_record(autograded: Path, assignment: str, student: str) -> Record | Non
         return None
 
 
+def unreadable(autograded: Path, assignment: str, student: str) -> str | None:
+    """Why a record that is there is not for this account to read; None when it is, or when there is none."""
+    path = record_path(autograded, assignment, student)
+    try:
+        path.open("rb").close()
+    except PermissionError as error:
+        return f"{path} cannot be read ({error.strerror})"
+    except OSError:
+        pass
+    return None
+
+
 def read_records(autograded: Path, assignment: str) -> list[Record]:
     """All records of an assignment, by student."""
     folder = autograded / ".records" / assignment
@@ -60,17 +74,17 @@ def read_records(autograded: Path, assignment: str) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def write_report(autograded: Path, assignment: str) -> Path:
+def write_report(autograded: Path, assignment: str, group: bool = False) -> Path:
     """Put all records of an assignment into one file, autograded/report-ASSIGNMENT.json."""
     path = autograded / f"report-{assignment}.json"
-    _write_json(path, [asdict(record) for record in read_records(autograded, assignment)])
+    _write_json(path, [asdict(record) for record in read_records(autograded, assignment)], group)
     return path
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: Any, group: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    if group:
+        share(path.parent)
+    with whole_file(path, group) as file:
         json.dump(value, file, indent=1, ensure_ascii=False)
         file.write("\n")
-    os.replace(temporary, path)

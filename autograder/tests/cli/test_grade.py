@@ -1,13 +1,19 @@
 """`autograder grade`: what it says when it cannot do what was asked. How it marks: tests/grading/test_class_run.py."""
 
+import csv
+import os
 import re
+import subprocess
 
 import pytest
 
 from autograder.cli.errors import UserError
-from autograder.cli.grade import find_course, run
+from autograder.cli.grade import find_course, run, write_csv
+from autograder.grading.outcome import STALE, Line, Outcome
+from autograder.grading.records import Record
 from autograder.stages import UnknownStage
 from autograder.tests.course import STAGE, Course
+from autograder.tests.marking import ENVIRONMENT, GRADE
 
 OPTIONS = {"course": None, "students": (), "jobs": None, "force": False, "csv_path": None, "json_path": None}
 
@@ -80,6 +86,17 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_marked(here
     assert not (here / "autograded").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="makes a pipe with a name")
+@pytest.mark.parametrize("option", ["csv_path", "json_path"])
+def test_what_is_no_ordinary_file_is_not_replaced(here, tmp_path, option):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(os.devnull)
+    for name in ("pipe", "link"):
+        with pytest.raises(UserError, match=r"is not an ordinary file, and would be replaced; name another\.$"):
+            grade(**{option: tmp_path / name})
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe"] and (tmp_path / "pipe").is_fifo()
+
+
 def test_a_configuration_that_cannot_be_read(config):
     config.write_text("c = get_config(\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"nbgrader_config\.py cannot be used \(SyntaxError: "):
@@ -107,3 +124,71 @@ def test_all_stages_when_none_is_named(here, capsys):
     assert grade() == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"04-save-and-reuse: 1 graded, 0 not graded, \d+ s", lines[-1])
+
+
+def test_a_stage_that_cannot_be_marked_keeps_none_of_the_others_from_being_marked_and_told_of(here, tmp_path, capsys):
+    for stage in ("02-kv-cache", "05-failure-modes"):
+        (here / "submitted" / "anna" / stage).mkdir()
+    table = tmp_path / "marks.csv"
+    with pytest.raises(UserError) as problem:
+        grade(csv_path=table)
+    assert re.fullmatch(
+        r"\S+kv_cache\.ipynb is missing; run: autograder build \S+failure_modes\.ipynb is missing; .*",
+        str(problem.value),
+    )
+    assert re.fullmatch(r"04-save-and-reuse: 1 graded.*, 0 not graded, \d+ s\n", capsys.readouterr().out)
+    assert [row["student"] for row in rows(table)] == ["anna"]
+    for stage in ("02-kv-cache", "05-failure-modes"):
+        (here / "submitted" / "anna" / stage).rmdir()
+
+
+def test_a_name_that_the_terminals_encoding_lacks_ends_no_run(built):
+    built.hand_in("Zo\u00eb", {})
+    built.path("Zo\u00eb").write_text("{")
+    run = subprocess.run(
+        GRADE, cwd=built.folder, env=ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True
+    )
+    assert run.returncode == 1 and "Traceback" not in run.stderr, run.stderr
+    assert re.search(r"^  Zo\\xeb +NOT GRADED  save_and_reuse\.ipynb is not valid JSON", run.stdout, re.MULTILINE)
+
+
+# The table of --csv
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def record(student, **values):
+    return Record(STAGE.assignment, student, "graded", "2026-01-31T12:00:00Z", "abc", **values)
+
+
+def outcome(*lines):
+    return Outcome(STAGE.assignment, 1, 0, 0, lines, 1.0, None)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1"])
+def test_nothing_in_the_table_is_a_formula_to_a_spreadsheet(tmp_path, text):
+    write_csv(tmp_path / "marks.csv", [(outcome(), [record(text, score=-1.5, reason=f"{text}\nforged")])])
+    (row,) = rows(tmp_path / "marks.csv")
+    assert row["student"].startswith("'") and row["reason"].startswith("'") and row["score"] == "-1.5"
+    assert len((tmp_path / "marks.csv").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_the_table_says_whose_marks_are_out_of_date(tmp_path):
+    lines = [Line("anna", STALE, "graded with other checks")]
+    write_csv(tmp_path / "marks.csv", [(outcome(*lines), [record("anna"), record("ben")])])
+    assert [row["stale"] for row in rows(tmp_path / "marks.csv")] == ["graded with other checks", ""]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks at modes")
+@pytest.mark.parametrize("mask", [0o077, 0o022])
+def test_who_may_read_the_table_is_for_the_umask_to_say(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        write_csv(tmp_path / "marks.csv", [(outcome(), [record("anna")])])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "marks.csv").stat().st_mode & 0o777 == 0o666 & ~mask
+    assert len(list(tmp_path.iterdir())) == 1

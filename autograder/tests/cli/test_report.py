@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -296,6 +297,15 @@ def test_bad_input_is_answered_in_one_sentence(course, arguments, sentence):
     assert run.stderr.startswith(f"autograder: {sentence}"), run.stderr
     assert run.stderr.count("\n") == 1
     assert not list(course.folder.glob(".*.tmp"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes a pipe with a name")
+def test_a_page_takes_the_place_of_no_pipe_or_device(course, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    run = autograder("report", STAGE.name, "--output", tmp_path / "pipe", cwd=course.folder)
+    assert run.returncode == 2
+    assert "pipe cannot be written (not an ordinary file); name a file with --output PATH." in run.stderr
+    assert [p.is_fifo() for p in tmp_path.iterdir()] == [True]
 
 
 def test_the_page_goes_where_it_is_wanted(course, tmp_path):

@@ -1,0 +1,40 @@
+"""Writes a file that is there whole or not at all, whoever reads it meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, group: bool = False) -> Iterator[TextIO]:
+    """A text file to write to, which takes the place of `path` at the end; an error leaves `path` as it was.
+
+    Its mode follows the umask; with group, others of the file's group may write to it too. Half a character, such as
+    a file name that is not UTF-8 brings, is written as its escape, which JSON takes for the same.
+    """
+    path = path.resolve()  # a link stays, and what it leads to is written
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(None, "not an ordinary file", str(path))
+    temporary = path.with_name(f".{secrets.token_hex(6)}.tmp")
+    try:
+        # Not by tempfile, whose files only their owner can read
+        with temporary.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            yield file
+        if group:
+            share(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def share(path: Path) -> None:
+    """Let the group read and write a file or a folder, if it is ours. What is made in the folder is the group's too."""
+    with contextlib.suppress(OSError):
+        path.chmod(path.stat().st_mode | (0o2770 if path.is_dir() else 0o660))
