@@ -17,6 +17,7 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 from sqlalchemy.exc import SQLAlchemyError
 
+from autograder.display.run import Shown
 from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits, without_functions
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
@@ -39,6 +40,7 @@ from autograder.grading.submission import Job, Marked, mark, recorded_name
 from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
+from autograder.worker.client import Cell
 from autograder.worker.sandbox import isolation
 
 
@@ -53,10 +55,17 @@ class CourseProblem(NbGraderException):
 class Batch:
     """Wraps the run of one Autograde converter, through the traits and methods that nbgrader calls."""
 
-    def __init__(self, converter: Autograde, limits: Limits | None = None, require_sandbox: bool = False):
+    def __init__(
+        self,
+        converter: Autograde,
+        limits: Limits | None = None,
+        require_sandbox: bool = False,
+        display_seconds: float | None = None,
+    ):
         self.converter = converter
         self._limits = limits
         self._require_sandbox = require_sandbox
+        self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
         self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
@@ -277,6 +286,9 @@ class Batch:
                 raise
         return self._marked[student]
 
+    def _draw(self, cells: list[Cell], given: Path | None) -> Shown:
+        return self._workers.draw(cells, given, self._display_seconds or 0.0)
+
     def _mark(self, student: str) -> Marked:
         return mark(self._job(student))
 
@@ -334,6 +346,7 @@ class Batch:
             "secret": course_secret(Path(self.converter.coursedir.root)),
             "limits": self._limits,
             "start_worker": self._workers.start,
+            "draw": self._draw if self._display_seconds else None,
         }
 
     @functools.cached_property

@@ -11,6 +11,7 @@ from nbformat.v4 import new_notebook, reads
 from nbgrader.converters import Autograde
 from traitlets import Bool, Float
 
+from autograder.display.run import SECONDS
 from autograder.grading.batch import Batch
 from autograder.grading.grade import Limits
 
@@ -19,6 +20,10 @@ class SubmissionExporter(NotebookExporter):
     """The exporter of one batch. Made once by the converter, before its first submission."""
 
     require_sandbox = Bool(False, help="Grade nothing where bubblewrap does not work.").tag(config=True)
+    display_run = Bool(
+        False, help="Run the student's cells once more, to show their text and charts in the feedback."
+    ).tag(config=True)
+    display_seconds = Float(SECONDS, help="The longest that the display run of a notebook may take.").tag(config=True)
     cell_seconds = Float(Limits.cell, help="The longest that one cell may run.").tag(config=True)
     call_seconds = Float(Limits.call, help="The longest that one call of a function may take.").tag(config=True)
     total_seconds = Float(Limits.total, help="The longest that one notebook may take.").tag(config=True)
@@ -32,7 +37,10 @@ class SubmissionExporter(NotebookExporter):
             total=self.total_seconds,
         )
         grading = isinstance(self.parent, Autograde)
-        self.batch: Batch | None = Batch(self.parent, limits, self.require_sandbox) if grading else None
+        display_seconds = self.display_seconds if self.display_run else None
+        self.batch: Batch | None = None
+        if grading:
+            self.batch = Batch(self.parent, limits, self.require_sandbox, display_seconds)
 
     def from_filename(self, filename: str, resources: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """A submitted file is not parsed here: RebuildFromSource puts the trusted notebook in its place."""

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
+from autograder.display.run import DisplayRun, Shown
 from autograder.grading.grade import GradingError
 from autograder.grading.submission import Marked
-from autograder.worker.client import Worker
+from autograder.worker.client import Cell, Worker
 from autograder.worker.limits import workers_that_fit
 
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
@@ -118,21 +120,32 @@ class Workers:
     """Starts the students' processes of a run, and can end all of them, so that no thread waits for one any longer."""
 
     def __init__(self) -> None:
-        self._running: set[Worker] = set()
+        self._running: set[Worker | DisplayRun] = set()
         self._stopped = False
         self._guard = threading.Lock()
 
     def start(self, given: Path | None) -> Worker:
-        with self._guard:
-            self._running = {worker for worker in self._running if not worker.closed}
         self._refuse_when_stopped()
-        worker = Worker(given)
+        return self._keep(Worker(given))
+
+    def draw(self, cells: list[Cell], given: Path | None, seconds: float) -> Shown:
+        """The display run of a submission. Whatever goes wrong with it is the result's `problem`."""
+        self._refuse_when_stopped()
+        if os.name != "posix":
+            return Shown(problem="the kernel needs Unix sockets, which this system does not have")
+        try:
+            run = DisplayRun(cells, given, seconds)
+        except Exception as error:
+            return Shown(problem=f"no process could be started ({type(error).__name__})")
+        return self._keep(run).shown()
+
+    def _keep(self, process: Any) -> Any:
         with self._guard:
-            self._running.add(worker)
+            self._running = {worker for worker in self._running if not worker.closed} | {process}
         if self._stopped:
-            worker.close()
+            process.close()
         self._refuse_when_stopped()
-        return worker
+        return process
 
     def _refuse_when_stopped(self) -> None:
         if self._stopped:

@@ -37,12 +37,13 @@ class RebuildFromSource(NbGraderPreprocessor):
 
 
 class WriteScores(NbGraderPreprocessor):
-    """Writes each check's message and score into its cell."""
+    """Writes each check's message and score into its cell, and into the others what the display run showed."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         batch = _batch(self)
         student = resources["nbgrader"]["student"]
-        results = {r.check.id: r for r in batch.marked(student).result.results}
+        marked = batch.marked(student)
+        results = {r.check.id: r for r in marked.result.results}
         points = batch.points
         when, scores = now(), {}
         for cell in filter(_is_check, nb.cells):
@@ -59,6 +60,9 @@ class WriteScores(NbGraderPreprocessor):
                 "graded_at": when,
                 "passed": result.passed,
             }
+        for cell in nb.cells:
+            if cell.cell_type == "code" and not _is_check(cell):
+                cell.outputs = nbformat.from_dict(marked.shown.outputs.get(cell.id, []))
         missing = sorted(set(results) - set(scores))
         if missing:
             raise NotGraded(f"course/source has no cell for {', '.join(missing)}; run: autograder build")

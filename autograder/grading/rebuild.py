@@ -64,14 +64,17 @@ class _Extra:
         return f"cell {self.index + 1}"
 
 
-def rebuild(source_notebook: dict[str, Any], submitted: Document) -> Rebuilt:
-    """The trusted notebook of a submission. source_notebook is the course's own, with its solutions."""
+def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bool = False) -> Rebuilt:
+    """The trusted notebook of a submission. source_notebook is the course's own, with its solutions.
+
+    own_charts: with the student's code in the chart cells, where they are drawn; else they show the course's.
+    """
     places = [_place(i, cell) for i, cell in enumerate(source_notebook["cells"])]
     notes = _notebook_notes(submitted)
     extras = _sort_in(places, submitted, notes)
     cells: dict[int, dict[str, Any]] = {}
     for place in places:
-        cells[place.index], more = _fill(place, notes)
+        cells[place.index], more = _fill(place, notes, own_charts)
         extras += more
     _note_restored(places, notes)
     _note_missing_functions(places, extras, notes)
@@ -85,12 +88,24 @@ def cells_to_run(trusted: dict[str, Any]) -> list[Cell]:
     chosen = []
     for cell in trusted["cells"]:
         metadata = cell["metadata"]
-        is_check = metadata.get("nbgrader", {}).get("grade", False)
-        if cell["cell_type"] == "code" and not is_check and "chart" not in metadata.get("tags", []):
+        if cell["cell_type"] == "code" and not _is_graded(cell) and "chart" not in metadata.get("tags", []):
             label = metadata.get("autograder", {}).get("cell") or metadata.get("nbgrader", {}).get("grade_id")
             if cell["source"].strip():
                 chosen.append(Cell(label or cell["id"], cell["source"]))
     return chosen
+
+
+def _is_graded(cell: dict[str, Any]) -> bool:
+    return cell["metadata"].get("nbgrader", {}).get("grade", False)
+
+
+def cells_to_show(trusted: dict[str, Any]) -> list[Cell]:
+    """The code of a trusted notebook that a display run runs, by cell id: all but the checks, so the charts as well."""
+    return [
+        Cell(cell["id"], cell["source"])
+        for cell in trusted["cells"]
+        if cell["cell_type"] == "code" and cell["source"].strip() and not _is_graded(cell)
+    ]
 
 
 def plain_markdown(text: str) -> str:
@@ -193,7 +208,7 @@ def _same_text(a: str, b: str) -> bool:
 # What goes into each place
 
 
-def _fill(place: _Place, notes: Notes) -> tuple[dict[str, Any], list[_Extra]]:
+def _fill(place: _Place, notes: Notes, own_charts: bool) -> tuple[dict[str, Any], list[_Extra]]:
     """The trusted cell of a place, and what of the submitted cells runs beside it."""
     more: list[_Extra] = []
     source = place.source
@@ -203,6 +218,8 @@ def _fill(place: _Place, notes: Notes) -> tuple[dict[str, Any], list[_Extra]]:
         source = _answer(place, notes)
     elif place.kind == "setup":
         more = _changed_setup(place, notes)
+    elif place.kind == "chart" and own_charts:
+        source = _chart(place)
     elif place.submitted and place.kind == "prose" and not _is_unchanged(place):
         first = place.submitted[0]  # what a student wrote into the course's text is shown below it
         more = [_Extra(place.index, first.index, False, first.source)]
@@ -248,6 +265,12 @@ def _answer(place: _Place, notes: Notes) -> str:
     if text.startswith(question):  # the course's own text may be rendered
         return question + plain_markdown(text[len(question) :])
     return plain_markdown(text)
+
+
+def _chart(place: _Place) -> str:
+    first = place.submitted[0] if place.submitted else None
+    fits = first is not None and first.type == "code" and len(first.source) <= MAX_CELL
+    return first.source if first and fits else place.source
 
 
 def _changed_setup(place: _Place, notes: Notes) -> list[_Extra]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autograder.display.run import Shown
 from autograder.grading.grade import Limits, SubmissionResult, add_notes, grade_submission
 from autograder.grading.notes import Note
-from autograder.grading.rebuild import cells_to_run, rebuild
+from autograder.grading.rebuild import cells_to_run, cells_to_show, rebuild
 from autograder.grading.seed import check_seed, code_digest
 from autograder.judge.cases import forget_passes
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import defined_names
 from autograder.stages import Stage
-from autograder.worker.client import Worker
+from autograder.worker.client import Cell, Worker
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Job:
     trained: str | None = None
     limits: Limits | None = None
     start_worker: Callable[[Path | None], Worker] = Worker
+    draw: Callable[[list[Cell], Path | None], Shown] | None = None  # the display run, where the course wants one
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,13 @@ class Marked:
     result: SubmissionResult
     file: str
     digest: str  # of the submitted file
+    shown: Shown  # by the display run; nothing without one
 
 
 def mark(job: Job) -> Marked:
     """Read, rebuild and grade a submission; NotebookError when what was handed in cannot be read."""
     path, notes = submitted_notebook(job.folder, job.stage)
-    rebuilt = rebuild(job.source_notebook, read_document(path))
+    rebuilt = rebuild(job.source_notebook, read_document(path), own_charts=job.draw is not None)
     cells = cells_to_run(rebuilt.notebook)
     code = code_digest(cells)
     result = grade_submission(
@@ -61,7 +64,12 @@ def mark(job: Job) -> Marked:
         start_worker=job.start_worker,
     )
     forget_passes()  # no other student has the same inputs
-    return Marked(rebuilt.notebook, add_notes(result, (*notes, *rebuilt.notes)), path.name, file_digest(path))
+    result = add_notes(result, (*notes, *rebuilt.notes))
+    shown = job.draw(cells_to_show(rebuilt.notebook), job.given) if job.draw else Shown()
+    if shown.problem:
+        note = Note("display", None, f"Charts could not be drawn: {shown.problem}.")
+        result = replace(result, notes=(*result.notes, note))
+    return Marked(rebuilt.notebook, result, path.name, file_digest(path), shown)
 
 
 def file_digest(path: Path) -> str:

@@ -42,6 +42,15 @@ class WorkerGone(Exception):
         self.timed_out = timed_out
 
 
+def environment(home: str) -> dict[str, str]:
+    """All that a student's process is told of this machine's environment."""
+    env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
+    env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+    env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
+    return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
+
+
 class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
@@ -72,7 +81,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=self._folder.name,
-            env=self._environment(INSIDE if sandboxed else self._folder.name),
+            env=environment(INSIDE if sandboxed else self._folder.name),
             start_new_session=os.name == "posix",
         )
         self._pipes = Pipes(self._process.stdin, self._process.stdout)
@@ -83,13 +92,6 @@ class Worker:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-    def _environment(self, home: str) -> dict[str, str]:
-        env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
-        env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
-        env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
-        return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
     def _wait(self, deadline: float, seconds: float, doing: str) -> dict[str, Any]:
         try:

@@ -1,0 +1,185 @@
+"""The display run through both commands: what it puts on the pages of feedback, and that no score depends on it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from autograder.grading.records import read_records
+from autograder.tests.course import CHECKS, STAGE, Course
+from autograder.tests.marking import marks
+from autograder.worker.sandbox import isolation
+
+pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
+
+SECONDS = 20
+ON = ["--SubmissionExporter.display_run=True", f"--SubmissionExporter.display_seconds={SECONDS}"]
+PAGE = "<script>alert(1)</script><a href='http://evil.example'>x</a>"
+
+
+def chart(source):
+    """Puts the source into the first chart cell and empties the others, which take a while."""
+
+    def change(notebook):
+        charts = [c for c in notebook["cells"] if "chart" in c["metadata"].get("tags", [])]
+        for cell, text in zip(charts, [source, *[""] * len(charts)], strict=False):
+            cell["source"] = text
+
+    return change
+
+
+FORGED = """
+print("99.0")
+from IPython.display import display
+display({"text/plain": "2.0"}, raw=True)
+autograder.check = lambda name: 99.0
+99.0
+"""
+CHARTS = {
+    "draws": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nprint('drawn by me')",
+    "writes-pages": "from IPython.display import HTML, SVG, Javascript, Markdown, display\n"
+    f"bad = {PAGE!r}\nfor kind in (HTML, Javascript, Markdown): display(kind(bad))\n"
+    'display({"image/svg+xml": "<svg onload=\'alert(1)\'/>", "image/png": bad, "text/plain": bad}, raw=True)\n'
+    "print(bad)",
+    "floods": "print('0123456789' * 100_000)",
+    "loops": "print('before', flush=True)\nwhile True: pass",
+    "exits": "import os; os._exit(0)",
+    "forges": FORGED,
+    "looks": "",  # filled in with the course's folder
+}
+LOOKS = """
+import os, socket
+found = [p for p in {paths!r} if os.path.exists(p)]
+try: socket.create_connection(('127.0.0.1', 22), 1); found.append('network')
+except OSError as error: found += [] if error.errno in (1, 95) else ['sockets']
+print('FOUND', found or 'nothing')
+"""
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """The class marked without a display run, then with one. `without` and `with_it` are the marks."""
+    course = Course(tmp_path_factory.mktemp("display"))
+    paths = [str(course.folder / name) for name in ("", "gradebook.db", ".autograder-seed", "submitted")]
+    paths += [os.path.expanduser("~/.bashrc"), os.path.expanduser("~/.ssh"), "/etc/passwd", "/home"]
+    for student, source in (CHARTS | {"looks": LOOKS.format(paths=paths)}).items():
+        course.hand_in(student, change=chart(source))
+    course.hand_in("unsolved", {}, change=chart("save_prefix_cache([1], weights)"))
+    course.temporary = tmp_path_factory.mktemp("temporary")
+    course.first = course.run("autograde", STAGE.assignment, TMPDIR=str(course.temporary))
+    assert course.first.returncode == 0, course.first.stderr
+    course.without, course.plain = marks(course), {s: others(course, s) for s in [*CHARTS, "unsolved"]}
+    course.second = course.run("autograde", STAGE.assignment, "--force", *ON, TMPDIR=str(course.temporary))
+    assert course.second.returncode == 0, course.second.stderr
+    course.with_it = marks(course)
+    return course
+
+
+def others(course, student):
+    """The outputs of all cells but the checks', as one list."""
+    notebook = json.loads(course.path(student, "autograded").read_text(encoding="utf-8"))
+    code = [c for c in notebook["cells"] if c["cell_type"] == "code" and c["id"] not in CHECKS]
+    return [output for cell in code for output in cell["outputs"]]
+
+
+def text(outputs):
+    return "".join("".join(o.get("text") or o["data"].get("text/plain", "")) for o in outputs)
+
+
+def notes(course):
+    records = read_records(course.folder / "autograded", STAGE.assignment)
+    return {r.student: [n["sentence"] for n in r.notes if n["kind"] == "display"] for r in records}
+
+
+def test_it_is_off_unless_the_course_asks_for_it(course):
+    assert set(map(str, course.plain.values())) == {"[]"}
+
+
+def test_marks_are_the_same_with_it_and_without(course):
+    assert course.with_it == course.without
+    full = {i: float(c.points) for i, c in CHECKS.items()}
+    assert {s: course.scores(s) for s in CHARTS} == dict.fromkeys(CHARTS, full)
+    assert course.scores("unsolved") == dict.fromkeys(CHECKS, 0.0)
+
+
+def test_a_check_shows_what_the_grader_found_and_nothing_of_the_run(course):
+    for student in CHARTS:
+        for check, outputs in course.outputs(student).items():
+            assert [o["output_type"] for o in outputs] == ["stream", "execute_result"]
+            assert "".join(outputs[0]["text"]).startswith("Passed: ")
+            assert "".join(outputs[1]["data"]["text/plain"]) == repr(float(CHECKS[check].points))
+
+
+def test_what_was_drawn_and_printed_is_there(course):
+    assert "drawn by me\n" in text(others(course, "draws"))
+    assert [o for o in others(course, "draws") if "image/png" in o.get("data", {})]
+    assert "NameError: name 'save_prefix_cache' is not defined" in text(others(course, "unsolved"))
+
+
+def test_each_failure_is_one_note_and_no_other_has_any(course):
+    problems = {
+        "loops": [f"Charts could not be drawn: the {SECONDS} s for them are used up."],
+        "exits": ["Charts could not be drawn: the kernel ended."],
+    }
+    assert notes(course) == {student: [] for student in [*CHARTS, "unsolved"]} | problems
+    assert re.search(r"^ *exits +note +Charts could not be drawn: the kernel ended\.$", course.second.stderr, re.M)
+
+
+def test_what_a_run_showed_before_it_failed_stays(course):
+    assert text(others(course, "loops")) == "before\n"
+
+
+def test_more_than_100_kb_is_cut(course):
+    shown = text(others(course, "floods"))
+    assert 99_000 < len(shown) < 101_000
+    assert "was left out: there is more than 100 kB" in shown
+
+
+def test_the_kernel_sees_no_course_no_home_and_no_network(course):
+    assert text(others(course, "looks")) == "FOUND nothing\n"
+
+
+def test_no_file_and_no_process_is_left(course):
+    assert list(course.temporary.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def pages(course):
+    run = course.run("generate_feedback", STAGE.assignment)
+    assert run.returncode == 0, run.stderr
+    return {student: course.feedback(student) for student in CHARTS}
+
+
+def test_the_page_of_feedback_has_the_chart(pages):
+    assert len(re.findall(r'<img [^>]*src="data:image/png;base64,iVBORw0KGgo', pages["draws"])) == 1
+    assert "drawn by me" in pages["draws"]
+
+
+def test_the_page_of_feedback_has_no_script_style_or_link_of_a_students(pages):
+    page = pages["writes-pages"]
+    assert page.count("&lt;script&gt;alert(1)") >= 2  # as text: the cell's source, and what it printed
+    assert not re.search(r"<script[^<>]*>[^<]*alert", page)
+    assert not re.search(r"<svg[^<>]*onload|<a [^<>]*evil|<img [^<>]*(evil|alert)", page)
+
+
+def test_autograder_grade_does_the_same(course):
+    with (course.folder / "nbgrader_config.py").open("a") as config:
+        config.write(f"c.SubmissionExporter.display_run = True\nc.SubmissionExporter.display_seconds = {SECONDS}\n")
+    command = [sys.executable, "-m", "autograder", "grade", STAGE.name, "--force", "--course", str(course.folder)]
+    command += ["--student=draws", "--student=exits"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "drawn by me\n" in text(others(course, "draws"))
+    assert re.search(r"exits +note +Charts could not be drawn: the kernel ended\.", run.stdout)
+    assert {s: m["grades"] for s, m in marks(course).items()} == {s: m["grades"] for s, m in course.without.items()}
+
+
+def test_a_course_that_requires_the_sandbox_draws_nothing_without_it(course):
+    required = "--SubmissionExporter.require_sandbox=True"
+    run = course.run("autograde", STAGE.assignment, "--force", required, *ON, AUTOGRADER_NO_BWRAP="1")
+    assert run.returncode == 1
+    assert "Nothing was graded. Not sandboxed: " in run.stderr
+    assert {s: m["grades"] for s, m in marks(course).items()} == {s: m["grades"] for s, m in course.without.items()}
