@@ -2,6 +2,9 @@
 
 Nothing else of the submitted file survives: no metadata, outputs, attachments, tags, ids or cell types. So a notebook
 that was damaged is repaired in the same stroke as one that was tampered with. Pure functions on plain JSON values.
+
+The marked notebook has the course's order. The code is run in the student's, as `autograder test` runs it, with the
+course's own setup put where the solutions need it.
 """
 
 from __future__ import annotations
@@ -10,26 +13,26 @@ import copy
 import html
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.grading.notes import Note, Notes, called
-from autograder.notebooks.copies import choose
 from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
+from autograder.notebooks.sorting import MAX_CELL, SortedCell, chart_hash, sort_cells, text_of
 from autograder.worker.client import Cell
 
-MAX_CELL = 100_000  # characters of one cell
-MAX_EXTRA = 1_000_000  # characters of all cells that the course does not know
-MAX_EXTRA_CELLS = 500
+MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
+MAX_SHOWN_CELLS = 500
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The trusted notebook (JSON of nbformat 4.5) and what was done to get it."""
+    """The trusted notebook (JSON of nbformat 4.5), what of it is run when grading, and what was done to get it."""
 
     notebook: dict[str, Any]
+    runs: tuple[Cell, ...]
     notes: tuple[Note, ...]
 
 
@@ -43,7 +46,7 @@ class _Place:
     name: str | None  # its grade_id
     source: str  # as released: without the solution or the rubric
     defines: frozenset[str] = frozenset()
-    submitted: list[DocumentCell] = field(default_factory=list)
+    submitted: list[SortedCell] = field(default_factory=list)
 
     @property
     def call(self) -> str:
@@ -52,16 +55,16 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Extra:
-    """A submitted cell that the course does not know. after: the course's cell that it follows, -1 for none."""
+    """A submitted cell that is shown beside the course's own. after: the course's cell that it follows, -1 for none."""
 
     after: int
-    index: int
-    code: bool
+    cell: DocumentCell
+    kind: str  # code, which is run; chart, which is drawn in a display run; or text
     source: str
 
     @property
     def place(self) -> str:
-        return f"cell {self.index + 1}"
+        return self.cell.place
 
 
 def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bool = False) -> Rebuilt:
@@ -71,28 +74,17 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
     """
     places = [_place(i, cell) for i, cell in enumerate(source_notebook["cells"])]
     notes = _notebook_notes(submitted)
-    extras = _sort_in(places, submitted, notes)
-    cells: dict[int, dict[str, Any]] = {}
-    for place in places:
-        cells[place.index], more = _fill(place, notes, own_charts)
-        extras += more
+    cells = sort_cells(submitted, {chart_hash(p.source) for p in places if p.kind == "chart"})
+    found = _places_of(cells, places, notes)
+    extras = _sort_in(cells, found, notes)
+    runs = tuple(_in_order(cells, found, places))
+    _note_left_out(cells, found, notes)
+    filled = {place.index: _trusted_cell(place, _fill(place, notes, own_charts)) for place in places}
     _note_restored(places, notes)
     _note_missing_functions(places, extras, notes)
-    trusted = _assemble(places, cells, _within_limits(extras, notes))
+    trusted = _assemble(places, filled, _within_limits(extras, notes))
     metadata = copy.deepcopy(source_notebook["metadata"])
-    return Rebuilt({"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, tuple(notes))
-
-
-def cells_to_run(trusted: dict[str, Any]) -> list[Cell]:
-    """The code of a trusted notebook that is run when grading: setup, solutions, the student's own extra cells."""
-    chosen = []
-    for cell in trusted["cells"]:
-        metadata = cell["metadata"]
-        if cell["cell_type"] == "code" and not _is_graded(cell) and "chart" not in metadata.get("tags", []):
-            label = metadata.get("autograder", {}).get("cell") or metadata.get("nbgrader", {}).get("grade_id")
-            if cell["source"].strip():
-                chosen.append(Cell(label or cell["id"], cell["source"]))
-    return chosen
+    return Rebuilt({"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, runs, tuple(notes))
 
 
 def _is_graded(cell: dict[str, Any]) -> bool:
@@ -135,17 +127,86 @@ def _place(index: int, cell: dict[str, Any]) -> _Place:
 
 # Which submitted cell is which
 
+_Found = dict[int, "_Place"]  # the place of a submitted cell, by the cell's index
 
-def _sort_in(places: list[_Place], submitted: Document, notes: Notes) -> list[_Extra]:
-    """Give each submitted cell to its place; return the cells that have none."""
+
+def _places_of(cells: list[SortedCell], places: list[_Place], notes: Notes) -> _Found:
+    """The place of each submitted cell that has one.
+
+    A solution has the place that its name says; else the one that its id says, or its functions. Only one cell is it:
+    others are the student's own and run where they stand, as the notebook has it.
+    """
     recognize = _recognizer(places)
-    found = {cell.index: recognize(cell) for cell in submitted.cells}
-    _recognize_by_functions(places, submitted, found, notes)
+    found: _Found = {}
+    for cell in cells:
+        place = recognize(cell)
+        if place is not None and place.kind != "solution":
+            found[cell.cell.index] = place
+    solutions = [p for p in places if p.kind == "solution"]
+    taken: set[int] = set()
+
+    def take(cell: SortedCell, place: _Place | None) -> bool:
+        if place is None or place.index in taken or cell.cell.index in found or cell.role == "copy":
+            return False
+        taken.add(place.index)
+        found[cell.cell.index] = place
+        return True
+
+    by_name = {p.name: p for p in solutions}
+    by_id = {p.cell["id"]: p for p in solutions}
+    for role in ("solution", "code", "text"):
+        for cell in cells:
+            if cell.role == role:
+                take(cell, by_name.get(cell.cell.grade_id))
+    for role in ("solution", "code", "text"):
+        for cell in cells:
+            if cell.role == role:
+                take(cell, by_id.get(cell.cell.cell_id))
+    recognized = []
+    for cell in cells:
+        defines = set(defined_names(cell.source)) if cell.runs and cell.cell.type == "code" else set()
+        fitting = [p for p in solutions if p.defines & defines]
+        if len(fitting) == 1 and take(cell, fitting[0]):
+            recognized.append(f"{fitting[0].call} in {cell.cell.place}")
+    if recognized:
+        notes.add("recognized", f"Recognized by their functions, without metadata: {', '.join(recognized)}.")
+    return found
+
+
+def _recognizer(places: list[_Place]) -> Callable[[SortedCell], _Place | None]:
+    """Finds the place of a cell that says where it belongs: by grade_id, then by cell id, then by what it contains."""
+    by_name = {p.name: p for p in places if p.name is not None}
+    by_id = {p.cell["id"]: p for p in places}
+    by_text = {text_of(p.source): p for p in places if p.kind != "solution" and p.source.strip()}
+    checks = {p.name: p for p in places if p.kind == "check"}
+
+    def recognize(cell: SortedCell) -> _Place | None:
+        return (
+            by_name.get(cell.cell.grade_id)
+            or by_id.get(cell.cell.cell_id)
+            or by_text.get(text_of(cell.source))
+            or (checks.get(cell.cell.check_id) if cell.role == "check" else None)
+        )
+
+    return recognize
+
+
+_FITS = {  # what a place takes; all else that was submitted there is shown below it, and run if it is code
+    "setup": ("code", "solution", "text"),
+    "check": ("check", "text"),
+    "written": ("written", "check", "text"),
+    "chart": ("chart",),
+    "prose": ("text",),
+}
+
+
+def _sort_in(cells: list[SortedCell], found: _Found, notes: Notes) -> list[_Extra]:
+    """Give each submitted cell to its place; return those that are shown beside the course's own."""
     extras: list[_Extra] = []
     moved: list[str] = []
     after = furthest = -1
-    for cell in submitted.cells:
-        place = found[cell.index]
+    for cell in cells:
+        place = found.get(cell.cell.index)
         if place is not None:
             if place.submitted:
                 after = max(after, place.index)
@@ -154,138 +215,149 @@ def _sort_in(places: list[_Place], submitted: Document, notes: Notes) -> list[_E
                 if after < furthest and place.kind in ("solution", "check", "written"):
                     moved.append(place.call)
                 furthest = max(furthest, after)
+        if cell.role == "copy":
+            continue
+        if place is not None and (place.kind == "solution" or cell.role in _FITS[place.kind]):
+            again = bool(place.submitted)
             place.submitted.append(cell)
-        elif cell.source.strip() and "chart" not in cell.tags:
-            extras.append(_Extra(after, cell.index, cell.type == "code", cell.source))
+            changed = text_of(cell.source) != text_of(place.source)
+            shown = (  # below the course's own
+                changed if place.kind == "prose" else place.kind == "setup" and (changed or (again and cell.runs))
+            )
+        else:
+            shown = cell.role != "check" or place is None
+        if shown and not cell.too_large:
+            kind = "code" if cell.runs else "chart" if cell.role == "chart" else "text"
+            extras.append(_Extra(after, cell.cell, kind, cell.source))
     if moved:
-        notes.add("reordered", f"Moved back to the course's order: {', '.join(moved)}.")
+        names = ", ".join(moved)
+        notes.add("reordered", f"Moved back to the course's order: {names}; the code ran in the notebook's own.")
     return extras
 
 
-def _recognizer(places: list[_Place]) -> Callable[[DocumentCell], _Place | None]:
-    """Finds the place of a cell that says where it belongs: by grade_id, then by cell id, then by what it contains."""
-    by_name = {p.name: p for p in places if p.name is not None}
-    by_id = {p.cell["id"]: p for p in places}
-    by_text = {_text(p.source): p for p in places if p.kind != "solution" and p.source.strip()}
-    checks = {p.name: p for p in places if p.kind == "check"}
-
-    def recognize(cell: DocumentCell) -> _Place | None:
-        return (
-            by_name.get(cell.grade_id)
-            or by_id.get(cell.cell_id)
-            or by_text.get(_text(cell.source))
-            or checks.get(cell.check_id)
-        )
-
-    return recognize
-
-
-def _recognize_by_functions(places, submitted, found, notes) -> None:
-    """A code cell without metadata is the solution cell whose functions it defines, if no other cell says to be it."""
-    taken = {place.index for place in found.values() if place is not None}
-    recognized: list[str] = []
-    for cell in submitted.cells:
-        if found[cell.index] is not None or cell.type != "code":
-            continue
-        defines = set(defined_names(cell.source))
-        fitting = [p for p in places if p.kind == "solution" and p.defines & defines]
-        if len(fitting) == 1 and fitting[0].index not in taken:
-            found[cell.index] = fitting[0]
-            recognized.append(f"{fitting[0].call} in {cell.place}")
-    if recognized:
-        notes.add("recognized", f"Recognized by their functions, without metadata: {', '.join(recognized)}.")
+def _in_order(cells: list[SortedCell], found: _Found, places: list[_Place]) -> Iterator[Cell]:
+    """The code as it is run: the student's in the notebook's order, with the course's setup before or in its place."""
+    waiting = [p for p in places if p.kind == "setup"]
+    for cell in cells:
+        place = found.get(cell.cell.index)
+        if place is not None:  # a setup that was deleted, or moved down below a solution that needs it
+            needs = place.kind == "solution"
+            before = [p for p in waiting if p.index < place.index and (needs or not p.submitted)]
+            own = place.kind == "setup" and place in waiting and cell.runs
+            for setup in [*before, place] if own else before:
+                waiting.remove(setup)
+                yield Cell(setup.call, setup.source)
+            if own and text_of(cell.source) == text_of(place.source):
+                continue
+        if place is not None and place.kind == "solution":
+            if not cell.too_large:
+                yield Cell(place.call, cell.source)
+        elif cell.runs:
+            yield Cell(cell.cell.place, cell.source)
+    for setup in waiting:
+        yield Cell(setup.call, setup.source)
 
 
-def _text(source: str) -> str:
-    """What is compared of two cells: the text without what an editor adds or drops at the ends of lines."""
-    return "\n".join(line.rstrip() for line in source.strip().split("\n"))
-
-
-def _same_text(a: str, b: str) -> bool:
-    return _text(a) == _text(b)
+def _note_left_out(cells: list[SortedCell], found: _Found, notes: Notes) -> None:
+    many = [cell for cell in cells if cell.too_large and cell.too_large.endswith("too many")]
+    if many:
+        notes.add("too-large", f"{len(many)} cells from {many[0].cell.place} on were left out; there are too many.")
+    for cell in cells:
+        place = found.get(cell.cell.index)
+        if cell.too_large and cell not in many and (place is None or place.kind != "solution"):
+            sentence = f"{called(cell.cell.place)} was left out: it {cell.too_large}."
+            notes.add("too-large", sentence, cell.cell.place)
+        if cell.role == "check" and place is None:
+            sentence = f"{called(cell.cell.place)} is marked as a check and is none of the course's; it was not run."
+            notes.add("unknown-check", sentence, cell.cell.place)
 
 
 # What goes into each place
 
 
-def _fill(place: _Place, notes: Notes, own_charts: bool) -> tuple[dict[str, Any], list[_Extra]]:
-    """The trusted cell of a place, and what of the submitted cells runs beside it."""
-    more: list[_Extra] = []
-    source = place.source
+def _fill(place: _Place, notes: Notes, own_charts: bool) -> str:
+    """The source of the trusted cell of a place."""
     if place.kind == "solution":
-        source, more = _solution(place, notes)
-    elif place.kind == "written":
-        source = _answer(place, notes)
-    elif place.kind == "setup":
-        more = _changed_setup(place, notes)
-    elif place.kind == "chart" and own_charts:
-        source = _chart(place)
-    elif place.submitted and place.kind == "prose" and not _is_unchanged(place):
-        first = place.submitted[0]  # what a student wrote into the course's text is shown below it
-        more = [_Extra(place.index, first.index, False, first.source)]
-    return _trusted_cell(place, source), more
+        return _solution(place, notes)
+    if place.kind == "written":
+        return _answer(place, notes)
+    if place.kind == "setup":
+        _note_changed_setup(place, notes)
+    if place.kind == "chart" and own_charts:
+        return _chart(place)
+    return place.source
 
 
-def _solution(place: _Place, notes: Notes) -> tuple[str, list[_Extra]]:
-    copies = place.submitted
-    if not copies:
-        return f"# The cell {place.call} was not in the submitted notebook.", []
-    choice = choose([c.source for c in copies])
-    if copies[choice.chosen].type != "code":
-        notes.add("retyped", f"The cell {place.call} was a {copies[choice.chosen].type} cell; run as code.", place.call)
-    if choice.joined or choice.kept:
+def _solution(place: _Place, notes: Notes) -> str:
+    if not place.submitted:
+        return f"# The cell {place.call} was not in the submitted notebook."
+    solved = place.submitted[0]
+    if solved.too_large:
+        notes.add("too-large", f"The cell {place.call} {solved.too_large}, and was left out.", place.call)
+        return f"# The cell {place.call} was too large to be graded."
+    copies, choice = solved.copies, solved.choice
+    if solved.cell.type != "code":
+        notes.add("retyped", f"The cell {place.call} was a {solved.cell.type} cell; run as code.", place.call)
+    if choice is not None and (choice.joined or choice.kept):
         parts = ", ".join(copies[i].place for i in (choice.chosen, *choice.joined, *choice.kept))
         notes.add("split", f"The cell {place.call} was split; its parts were put together ({parts}).", place.call)
-    if choice.dropped:
+    if choice is not None and choice.dropped:
         left_out = ", ".join(copies[i].place for i in choice.dropped)
         sentence = (
             f"The cell {place.call} was there {len(copies)} times; the first solved copy counts "
-            f"({copies[choice.chosen].place}), left out: {left_out}."
+            f"({solved.cell.place}), left out: {left_out}."
         )
         notes.add("duplicate", sentence, place.call)
-    if len(choice.source) > MAX_CELL:
-        sentence = f"The cell {place.call} has {len(choice.source)} characters, more than {MAX_CELL}, and was left out."
-        notes.add("too-large", sentence, place.call)
-        return f"# The cell {place.call} was too large to be graded.", []
-    kept = [_Extra(place.index, copies[i].index, True, copies[i].source) for i in choice.kept]
-    return choice.source, kept
+    return solved.source
 
 
 def _answer(place: _Place, notes: Notes) -> str:
-    answered = [c for c in place.submitted if c.source.strip() and not _same_text(c.source, place.source)]
-    if not answered:
+    """The question, with what was written in its cell, or in its cells when it was split into several."""
+    question = place.source.split(TEXT_STUB)[0]
+    is_split = len(place.submitted) > 1
+    written = [_without_question(cell.source, question, is_split) for cell in place.submitted]
+    empty = ("", text_of(TEXT_STUB))
+    parts = list({text_of(part): part for part, _ in written if text_of(part) not in empty}.values())
+    if not parts:
         return place.source
-    text = answered[0].source
-    if len(answered) > 1:
-        notes.add("duplicate", f"The question {place.call} has {len(answered)} answers; the first counts.", place.call)
+    text = "\n\n".join(parts)
+    if len(parts) > 1:
+        sentence = f"The question {place.call} has {len(parts)} cells with an answer; they were put together."
+        notes.add("split", sentence, place.call)
     if len(text) > MAX_CELL:
         notes.add("too-large", f"The answer {place.call} was cut after {MAX_CELL} characters.", place.call)
         text = text[:MAX_CELL]
-    question = place.source.split(TEXT_STUB)[0]
-    if text.startswith(question):  # the course's own text may be rendered
-        return question + plain_markdown(text[len(question) :])
-    return plain_markdown(text)
+    # The course's own text may be rendered
+    return question + plain_markdown(text) if any(whole for _, whole in written) else plain_markdown(text)
+
+
+def _without_question(source: str, question: str, is_split: bool) -> tuple[str, bool]:
+    """What of a cell is the student's, and whether the question stood above it."""
+    if source.startswith(question):
+        return source[len(question) :], True
+    if is_split and source.strip() and text_of(question).startswith(text_of(source)):
+        return "", True  # the upper half of the cell, or less of it
+    return source, False
 
 
 def _chart(place: _Place) -> str:
     first = place.submitted[0] if place.submitted else None
-    fits = first is not None and first.type == "code" and len(first.source) <= MAX_CELL
+    fits = first is not None and first.cell.type == "code" and len(first.source) <= MAX_CELL
     return first.source if first and fits else place.source
 
 
-def _changed_setup(place: _Place, notes: Notes) -> list[_Extra]:
-    """A changed setup cell runs after the course's own, so that an import added there is not lost."""
-    if not place.submitted or not place.submitted[0].source.strip() or _is_unchanged(place):
-        return []
-    first = place.submitted[0]
-    notes.add("changed-setup", f"The cell {place.call} was changed; it ran after the course's own.", place.call)
-    return [_Extra(place.index, first.index, True, first.source)]
+def _note_changed_setup(place: _Place, notes: Notes) -> None:
+    changed = [cell for cell in place.submitted if text_of(cell.source) != text_of(place.source)]
+    if any(cell.runs for cell in changed):
+        where = f" in {len(changed)} cells" if len(changed) > 1 else ""
+        sentence = f"The cell {place.call} was changed; it ran{where} after the course's own."
+        notes.add("changed-setup", sentence, place.call)
 
 
 def _note_restored(places: list[_Place], notes: Notes) -> None:
     locked = [p for p in places if p.kind in ("setup", "check")]
     missing = [p.call for p in locked if not p.submitted]
-    changed = [p.call for p in locked if p.kind == "check" and p.submitted and not _is_unchanged(p)]
+    changed = [p.call for p in locked if p.kind == "check" and not _is_unchanged(p)]
     for kind, names in (("missing", missing), ("changed", changed)):
         if names:
             cells = f"cell{'s' if len(names) > 1 else ''} {', '.join(names)}"
@@ -293,14 +365,14 @@ def _note_restored(places: list[_Place], notes: Notes) -> None:
 
 
 def _is_unchanged(place: _Place) -> bool:
-    return _same_text(place.submitted[0].source, place.source)
+    return all(text_of(cell.source) == text_of(place.source) for cell in place.submitted)
 
 
 def _note_missing_functions(places: list[_Place], extras: list[_Extra], notes: Notes) -> None:
     for place in places:
         if place.kind != "solution" or place.submitted:
             continue
-        elsewhere = [e.place for e in extras if e.code and place.defines & set(defined_names(e.source))]
+        elsewhere = [e.place for e in extras if e.kind == "code" and place.defines & set(defined_names(e.source))]
         elsewhere += [
             p.call for p in places if p.submitted and place.defines & set(defined_names(p.submitted[0].source))
         ]
@@ -324,25 +396,31 @@ def _notebook_notes(submitted: Document) -> Notes:
 
 
 def _within_limits(extras: list[_Extra], notes: Notes) -> list[_Extra]:
+    """Limits to what is only shown; what is run has its own, which hold for whoever runs it."""
     kept: list[_Extra] = []
-    total = 0
-    for number, extra in enumerate(extras):
-        if len(kept) >= MAX_EXTRA_CELLS or total + len(extra.source) > MAX_EXTRA:
-            left = len(extras) - number
-            notes.add("too-large", f"{left} cells from {extra.place} on were left out; there are too many.")
-            break
+    shown = [extra for extra in extras if extra.kind != "code"]
+    total = number = 0
+    for extra in extras:
+        if extra.kind == "code":
+            kept.append(extra)
+            continue
+        if number >= MAX_SHOWN_CELLS or total + len(extra.source) > MAX_SHOWN:
+            left = len(shown) - shown.index(extra)
+            notes.add("too-large", f"{left} cells from {extra.place} on are not shown; there are too many.")
+            return kept + [e for e in extras if e.kind == "code" and e not in kept]
         if len(extra.source) > MAX_CELL:
-            sentence = f"{called(extra.place)} was left out: {len(extra.source)} characters, more than {MAX_CELL}."
+            sentence = f"{called(extra.place)} is not shown: {len(extra.source)} characters, more than {MAX_CELL}."
             notes.add("too-large", sentence, extra.place)
             continue
         kept.append(extra)
         total += len(extra.source)
+        number += 1
     return kept
 
 
 def _assemble(places: list[_Place], cells: dict[int, dict[str, Any]], extras: list[_Extra]) -> list[dict[str, Any]]:
     by_place: defaultdict[int, list[_Extra]] = defaultdict(list)
-    for extra in sorted(extras, key=lambda extra: extra.index):
+    for extra in sorted(extras, key=lambda extra: extra.cell.index):
         by_place[extra.after].append(extra)
     taken = {cell["id"] for cell in cells.values()}
     numbers = (n for n in range(1, len(extras) + len(taken) + 2) if f"extra-{n}" not in taken)
@@ -362,12 +440,15 @@ def _trusted_cell(place: _Place, source: str) -> dict[str, Any]:
 
 
 def _extra_cell(extra: _Extra, number: int) -> dict[str, Any]:
+    is_text = extra.kind == "text"
     cell: dict[str, Any] = {
-        "cell_type": "code" if extra.code else "markdown",
+        "cell_type": "markdown" if is_text else "code",
         "id": f"extra-{number}",
         "metadata": {"autograder": {"cell": extra.place}},
-        "source": extra.source if extra.code else plain_markdown(extra.source),
+        "source": plain_markdown(extra.source) if is_text else extra.source,
     }
-    if extra.code:
+    if extra.kind == "chart":
+        cell["metadata"]["tags"] = ["chart"]
+    if not is_text:
         cell["outputs"], cell["execution_count"] = [], None
     return cell

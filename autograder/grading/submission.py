@@ -11,7 +11,7 @@ from typing import Any
 from autograder.display.run import Shown
 from autograder.grading.grade import Limits, SubmissionResult, add_notes, grade_submission
 from autograder.grading.notes import Note
-from autograder.grading.rebuild import cells_to_run, cells_to_show, rebuild
+from autograder.grading.rebuild import cells_to_show, rebuild
 from autograder.grading.seed import check_seed, code_digest
 from autograder.judge.cases import forget_passes
 from autograder.notebooks.document import Document, read_document
@@ -52,7 +52,7 @@ def mark(job: Job) -> Marked:
     """Read, rebuild and grade a submission; NotebookError when what was handed in cannot be read."""
     path, notes = submitted_notebook(job.folder, job.stage)
     rebuilt = rebuild(job.source_notebook, read_document(path), own_charts=job.draw is not None)
-    cells = cells_to_run(rebuilt.notebook)
+    cells = list(rebuilt.runs)
     code = code_digest(cells)
     result = grade_submission(
         cells,

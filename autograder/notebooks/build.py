@@ -20,6 +20,7 @@ from traitlets.config import Config, PyFileConfigLoader
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import ScriptCell, read_stage
+from autograder.notebooks.sorting import CHARTS, chart_hash
 from autograder.stages import STAGES, Stage
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,8 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
     if not (course / CONFIG_NAME).exists():
         shutil.copyfile(ROOT / "course" / CONFIG_NAME, course / CONFIG_NAME)
     course_secret(course)
+    if root == ROOT:
+        CHARTS.write_text(_chart_hashes(), encoding="utf-8", newline="\n")
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
         _make(root / "solutions", made, stages, _course_config(course))
@@ -55,6 +58,8 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
 def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAGES) -> None:
     """Raise BuildError, naming the first difference, when course/release is not what solutions/ builds."""
     release = root / "course" / "release"
+    if root == ROOT and CHARTS.read_bytes() != _chart_hashes().encode():
+        raise BuildError(f"{CHARTS.relative_to(ROOT)} differs from what solutions/ builds; run: autograder build")
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
         _make(root / "solutions", made, stages, None)
@@ -71,16 +76,22 @@ def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAG
             raise BuildError(f"course/release/{name} {problem}; run: autograder build")
 
 
+def _chart_hashes() -> str:
+    """The text of charts.txt, by which `autograder test` knows the course's charts without their tags."""
+    cells = [cell for stage in STAGES for cell in read_stage(stage, ROOT / "solutions")]
+    return "".join(f"{line}\n" for line in sorted({chart_hash(cell.source) for cell in cells if cell.kind == "chart"}))
+
+
 def _make(solutions: Path, folder: Path, stages: tuple[Stage, ...], config: Config | None) -> None:
     """Make folder/source and folder/release. A config means that the assignments go into its gradebook."""
     for stage in stages:
         target = folder / "source" / stage.assignment
         target.mkdir(parents=True)
         text = source_notebook(stage, read_stage(stage, solutions))
-        (target / f"{stage.module}.ipynb").write_text(text, encoding="utf-8")
+        (target / f"{stage.module}.ipynb").write_text(text, encoding="utf-8", newline="\n")
         given = given_source(stage, solutions)
         if given is not None:
-            (target / "given.py").write_text(given, encoding="utf-8")
+            (target / "given.py").write_text(given, encoding="utf-8", newline="\n")
     for stage in stages:
         _generate(stage, folder, config if stage.graded else None)
 

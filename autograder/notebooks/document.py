@@ -19,7 +19,7 @@ MAX_BYTES = 64 * 2**20
 MAX_CELLS = 20_000
 MAX_LISTS, MAX_COMMAS = 10**6, 5 * 10**6  # each value costs the reader some hundred bytes, and a file of 64 MB has many
 _CODE, _MARKDOWN, _RAW = "code", "markdown", "raw"
-_CHECK_CALL = re.compile(r"""^autograder\.check\(\s*["']([\w-]+)["']\s*\)""", re.MULTILINE)
+CHECK_CALL = re.compile(r"""^autograder\.check\(\s*["']([\w-]+)["']\s*\)""", re.MULTILINE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -44,7 +44,7 @@ class DocumentCell:
     @property
     def check_id(self) -> str | None:
         """The check that this cell calls, if it is a check cell by its content."""
-        match = _CHECK_CALL.search(self.source) if self.type == _CODE else None
+        match = CHECK_CALL.search(self.source) if self.type == _CODE else None
         return match.group(1) if match else None
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.notebooks.copies import choose
-from autograder.notebooks.document import Document, DocumentCell, decode_text, read_document
+from autograder.notebooks.document import CHECK_CALL, Document, decode_text, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.percent import parse_python
 from autograder.notebooks.regions import defined_names, is_unsolved, without_markers
+from autograder.notebooks.sorting import SortedCell, known_charts, sort_cells
 from autograder.stages import GRADED_STAGES
 
 if TYPE_CHECKING:
@@ -37,34 +37,21 @@ def read_any(path: str | Path) -> Document:
 
 
 def read_cells(path: str | Path) -> list[Cell]:
-    """The cells of a notebook or Python file that are run when it is graded, in order.
+    """The cells of a notebook or Python file that are run when it is graded, in order: sorting.py says which.
 
-    Run are the setup, the solutions and the student's own cells; not the check cells, and no cell tagged chart. Of a
-    solution cell that is there several times, the copies count as in autograder.notebooks.copies.
+    In place of one that is too large to be run stands one that says so.
     """
     from autograder.worker.client import Cell
 
-    return [Cell(cell.grade_id or cell.place, source) for cell, source in _run_cells(read_any(path))]
+    return [
+        Cell(cell.label, f'raise ValueError("{_too_large(cell)}")' if cell.too_large else without_markers(cell.source))
+        for cell in sort_cells(read_any(path), known_charts())
+        if cell.runs or cell.too_large
+    ]
 
 
-def _run_cells(document: Document) -> list[tuple[DocumentCell, str]]:
-    copies: dict[str, list[DocumentCell]] = {}
-    for cell in document.cells:
-        if cell.is_solution and not cell.is_grade and cell.grade_id is not None:
-            copies.setdefault(cell.grade_id, []).append(cell)
-    sources: dict[int, str] = {}
-    left_out: set[int] = set()
-    for cells in copies.values():
-        choice = choose([c.source for c in cells])
-        sources[cells[choice.chosen].index] = choice.source
-        left_out |= {c.index for i, c in enumerate(cells) if i not in (choice.chosen, *choice.kept)}
-    run = []
-    for cell in document.cells:
-        is_check = cell.is_grade or cell.check_id is not None
-        is_code = cell.type == "code" or cell.index in sources  # a solution cell made Markdown by mistake is still code
-        if is_code and not is_check and "chart" not in cell.tags and cell.index not in left_out and cell.source.strip():
-            run.append((cell, without_markers(sources.get(cell.index, cell.source))))
-    return run
+def _too_large(cell: SortedCell) -> str:
+    return f"this cell {cell.too_large}, and is not run when the notebook is graded"
 
 
 class StudentFunctions:
@@ -101,8 +88,7 @@ def load_notebook(path: str | Path) -> StudentFunctions:
     from autograder.worker.cells import compile_cell
 
     path = Path(path)
-    document = read_any(path)
-    cells = _run_cells(document)
+    cells = [(cell, _without_checks(cell.source)) for cell in sort_cells(read_any(path), known_charts()) if cell.runs]
     unsolved = {n for _, source in cells if is_unsolved(source) for n in defined_names(source)}
     names = [n for _, source in cells for n in defined_names(source) if n not in unsolved]
     if not names:
@@ -113,19 +99,24 @@ def load_notebook(path: str | Path) -> StudentFunctions:
     namespace = module.__dict__
     with _beside(path), contextlib.redirect_stdout(io.StringIO()):
         for cell, source in cells:
-            whole = cell.grade_id is not None or bool(_STAGE_NAMES & set(defined_names(source)))
-            label = cell.grade_id or cell.place
+            whole = cell.cell.grade_id is not None or bool(_STAGE_NAMES & set(defined_names(source)))
+            filename = f"<{path.name}, {cell.label}>"
             try:
-                code = compile_cell(source, f"<{path.name}, {label}>", namespace)
+                code = compile_cell(source, filename, namespace)
                 if not whole:
-                    code = compile(_definitions(source), f"<{path.name}, {label}>", "exec")
+                    code = compile(_definitions(source), filename, "exec", dont_inherit=True)
                 exec(code, namespace)
             except Exception as error:
                 if not whole or is_unsolved(source):
                     continue  # what the functions need of a scratch cell will be missed when they are called
-                message = f"{type(error).__name__}: {error}"
-                raise NotebookError(f"{path.name}: {label} cannot be run ({message}); mend it there first.") from error
+                message = f"{cell.label} cannot be run ({type(error).__name__}: {error}); mend it there first."
+                raise NotebookError(f"{path.name}: {message}") from error
     return StudentFunctions(path.name, namespace, list(dict.fromkeys(names)), unsolved)
+
+
+def _without_checks(source: str) -> str:
+    """The cell as it is run here: a check that stands in it would be one of this notebook's."""
+    return CHECK_CALL.sub("", without_markers(source))
 
 
 def _definitions(source: str) -> ast.Module:

@@ -148,6 +148,33 @@ def moved_into_own_cells(notebook):
     setup["source"] = "import collections\n" + setup["source"]
 
 
+def needs_a_helper(notebook):
+    """The solution uses a function of the student's own; the caller puts it somewhere."""
+    reuse = cell(notebook, REUSING)
+    reuse["source"] = reuse["source"].replace("advance(suffix_ids", "my_own_advance(suffix_ids")
+
+
+HELPER = "from given import advance as my_own_advance"
+
+
+def helper_in_a_cell_of(kind):
+    """Instead of the course's text or chart, in its cell, which keeps its id."""
+
+    def change(notebook):
+        needs_a_helper(notebook)
+        theirs = next(c for c in notebook["cells"] if c["id"].startswith(f"{kind}-"))
+        theirs.update(cell_type="code", source=HELPER, metadata={}, outputs=[], execution_count=None)
+
+    return change
+
+
+def helper_below_a_split_setup(notebook):
+    needs_a_helper(notebook)
+    setup = cell(notebook, "imports")
+    below = {**setup, "id": "second-part", "source": HELPER}
+    notebook["cells"].insert(notebook["cells"].index(setup) + 1, below)
+
+
 # Changes to the file
 
 
@@ -216,6 +243,10 @@ CASES = [
          change=retyped(SAVING, "markdown")),
     Case("raw-solution", "The cell generate-with-prefix was a raw cell; run as code.", change=retyped(REUSING, "raw")),
     Case("markdown-check", change=retyped(next(iter(CHECKS)), "markdown")),
+    Case("helper-in-text", change=helper_in_a_cell_of("prose")),
+    Case("helper-in-chart", change=helper_in_a_cell_of("chart")),
+    Case("helper-below-split-setup", "The cell imports was changed; it ran after the course's own.",
+         change=helper_below_a_split_setup),
     Case("reversed", "Moved back to the course's order", change=lambda nb: nb["cells"].reverse()),
     # What other tools leave (R13)
     Case("no-metadata", "The notebook came without nbgrader's metadata.", change=without_metadata),

@@ -6,7 +6,7 @@ import json
 import pytest
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
-from autograder.grading.rebuild import MAX_CELL, cells_to_run, plain_markdown, rebuild
+from autograder.grading.rebuild import MAX_CELL, plain_markdown, rebuild
 from autograder.notebooks.document import document_of
 
 STUB = "    # YOUR CODE HERE\n    raise NotImplementedError()"
@@ -85,7 +85,7 @@ def submission():
 
 def runs(rebuilt):
     """What is run of a trusted notebook, with its name."""
-    return {c.label: c.source for c in cells_to_run(rebuilt.notebook)}
+    return {c.label: c.source for c in rebuilt.runs}
 
 
 def kinds(rebuilt):
@@ -191,7 +191,7 @@ def test_a_giant_solution_is_left_out_and_said_so(submission):
     submission["prefill"]["source"] = PREFILL + "#" * MAX_CELL
     rebuilt = submission.rebuilt()
     assert "prefill" in rebuilt.notes[0].sentence and kinds(rebuilt) == ["too-large"]
-    assert len(runs(rebuilt)["prefill"]) < 100
+    assert "prefill" not in runs(rebuilt) and len(shown(rebuilt)["prefill"]) < 100
 
 
 def test_there_is_an_end_to_extra_cells(submission):
@@ -199,7 +199,7 @@ def test_there_is_an_end_to_extra_cells(submission):
         submission.put("decode-step", "x = 1")
     rebuilt = submission.rebuilt()
     assert kinds(rebuilt) == ["too-large"]
-    assert len(cells_to_run(rebuilt.notebook)) == 503
+    assert len(rebuilt.runs) == 500 + len(SOLVED)
 
 
 # What is broken
@@ -236,7 +236,8 @@ def test_deleted_check_cells_are_put_back(submission, names):
 def test_a_deleted_solution_is_missing_and_nothing_stands_in_for_it(submission):
     submission.cells.remove(submission["prefill"])
     rebuilt = submission.rebuilt()
-    assert runs(rebuilt)["prefill"] == "# The cell prefill was not in the submitted notebook."
+    assert "prefill" not in runs(rebuilt)
+    assert shown(rebuilt)["prefill"] == "# The cell prefill was not in the submitted notebook."
     assert [n.sentence for n in rebuilt.notes] == ["The solution cell prefill was not in the notebook."]
 
 
@@ -289,8 +290,11 @@ def test_a_pasted_check_cell_changes_nothing(submission):
 def test_reordered_cells_go_back_to_their_order(submission):
     submission.cells.insert(2, submission.cells.pop(submission.at("decode-step")))
     rebuilt = submission.rebuilt()
-    assert list(runs(rebuilt)) == list(SOLVED)
-    assert [n.sentence for n in rebuilt.notes] == ["Moved back to the course's order: prefill, last-row."]
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
+    assert list(runs(rebuilt)) == ["imports", "decode-step", "prefill"]
+    assert [n.sentence for n in rebuilt.notes] == [
+        "Moved back to the course's order: prefill, last-row; the code ran in the notebook's own."
+    ]
 
 
 @pytest.mark.parametrize("kind", ["markdown", "raw"])
@@ -347,3 +351,70 @@ def test_new_ids_never_collide_with_the_courses(submission):
     rebuilt = rebuild(source, document_of(submission.notebook, "work.ipynb"))
     ids = [c["id"] for c in rebuilt.notebook["cells"]]
     assert len(set(ids)) == len(ids)
+
+
+# What students do to cells that are not theirs
+
+
+def test_a_helper_in_a_cell_of_the_courses_text_runs(submission):
+    submission["prose-1"].update(cell_type="code", source="def helper(): return 1")
+    rebuilt = submission.rebuilt()
+    assert next(iter(runs(rebuilt).values())) == "def helper(): return 1"
+    assert shown(rebuilt)["prose-1"] == "# Prefill and decode"
+
+
+def test_a_helper_in_a_chart_cell_runs_when_the_tag_was_taken_off(submission):
+    submission["chart-1"].update(metadata={}, source="def helper(): return 1")
+    rebuilt = submission.rebuilt()
+    assert list(runs(rebuilt).values())[-1] == "def helper(): return 1"
+    assert shown(rebuilt)["chart-1"] == "plot_the_steps()"
+
+
+def test_both_halves_of_a_split_setup_cell_run(submission):
+    submission["imports"]["source"] = "import numpy as np"
+    submission.put("imports", "import math\nhalf = 2", **nbgrader("imports", locked=True))
+    rebuilt = submission.rebuilt()
+    assert list(runs(rebuilt).values())[:2] == ["import numpy as np", "import math\nhalf = 2"]
+    assert kinds(rebuilt) == ["changed-setup"]
+
+
+def test_a_setup_that_was_moved_below_a_solution_runs_before_it_and_where_it_stands(submission):
+    submission.cells.append(submission.cells.pop(submission.at("imports")))
+    sources = [c.source for c in submission.rebuilt().runs]
+    assert sources == ["import numpy as np", PREFILL, DECODE, "import numpy as np"]
+
+
+@pytest.mark.parametrize("question", ["Why?", "Why?\n\n", "Why?\n\nYOUR ANSWER HERE"])
+def test_an_answer_split_off_its_question_is_the_answer(submission, question):
+    submission["why"]["source"] = question
+    submission.put("why", "Because.", kind="markdown", **nbgrader("why", grade=True, solution=True))
+    rebuilt = submission.rebuilt()
+    assert shown(rebuilt)["why"] == "Why?\n\n" + plain_markdown("Because.")
+    assert kinds(rebuilt) == []
+
+
+def test_an_answer_in_two_cells_is_put_together_and_said_so(submission):
+    submission["why"]["source"] = "Why?\n\nBecause."
+    submission.put("why", "And so.", kind="markdown", **nbgrader("why", grade=True, solution=True))
+    rebuilt = submission.rebuilt()
+    assert shown(rebuilt)["why"] == "Why?\n\n" + plain_markdown("Because.\n\nAnd so.")
+    assert rebuilt.notes[0].sentence == "The question why has 2 cells with an answer; they were put together."
+
+
+def test_code_beside_a_check_in_a_cell_of_ones_own_runs(submission):
+    source = 'def helper(): return 1\nautograder.check("last-row")'
+    submission.put("prefill", source)
+    assert source in runs(submission.rebuilt()).values()
+
+
+def test_a_chart_of_ones_own_is_shown_and_not_run(submission):
+    submission.put("why", "another_chart()", tags=["chart"])
+    rebuilt = submission.rebuilt()
+    assert (runs(rebuilt), shown(rebuilt)["extra-1"]) == (SOLVED, "another_chart()")
+
+
+def test_a_check_that_the_course_does_not_know_is_not_run_and_said_so(submission):
+    submission.put("why", "answer = 42", **nbgrader("older-check", grade=True, locked=True))
+    rebuilt = submission.rebuilt()
+    assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["unknown-check"])
+    assert "answer = 42" in shown(rebuilt)["extra-1"]
