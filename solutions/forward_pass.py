@@ -354,14 +354,17 @@ print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table)
 #
 # **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when
 # the same number is taken off all scores of a row, because that divides the top and the bottom of the fraction alike.
-# So take each row's largest visible score off first: then no exponent is above 0, and at least one is exactly 0.
+# So take each row's largest visible score off first: then no exponent is above 0, and at least one is exactly 0. For
+# the same reason a hidden score becomes `-np.inf`. A number such as -10,000 hides a key only as long as every visible
+# score is above it.
 
 
 # %% solution="attention-weights"
 def attention_weights(q, k):
     """The causal attention weights, [n_head, n_seq, n_seq]: the shares that query i gives to the keys 0 to i, else 0.
 
-    q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed.
+    q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed,
+    of either sign: a million is nothing special.
     """
     ### BEGIN SOLUTION
     n_seq, head_dim = q.shape[1:]
@@ -523,15 +526,17 @@ autograder.charts.heatmap(
 # weights, nearly a third of the smallest published GPT-2.
 #
 # The model has one row in `wpe` for each position from 0 to `n_ctx - 1` and no more. A longer sequence has to be
-# refused with a `ValueError`, and so has an empty one. Loud is what matters: a sequence that is silently cut, or a
-# position that is silently used twice, gives wrong numbers that look fine.
+# refused with a `ValueError`, and so has an empty one. Nor has `wte` a row for an id of `n_vocab` or more; looking it
+# up raises an `IndexError`, which is as good. Loud is what matters: a sequence that is silently cut, a position that is
+# silently used twice, or an id that is silently replaced gives wrong numbers that look fine.
 
 
 # %% solution="forward"
 def forward(token_ids, weights):
     """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
 
-    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx.
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError for
+    an id of n_vocab or more.
     weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
     """
     ### BEGIN SOLUTION
@@ -603,7 +608,7 @@ def generate_recompute(prompt_ids, n_new, weights):
     """The n_new greedy next ids, a list of n_new ints without the prompt; the whole sequence is run again for each.
 
     prompt_ids: a list of at least one id; it is not changed.
-    ValueError when more than n_ctx tokens would have to be fed at once.
+    ValueError when the prompt is empty, or when more than n_ctx tokens would have to be fed at once.
     """
     ### BEGIN SOLUTION
     token_ids = list(prompt_ids)

@@ -426,7 +426,8 @@ def attend(q, layer_cache):
     """Causal attention of the newest positions over everything in the cache.
 
     q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in the
-    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size.
+    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size
+    and sign, the hidden ones too: a million is nothing special.
     """
     ### BEGIN SOLUTION
     keys, values = layer_cache.keys, layer_cache.values

@@ -176,6 +176,18 @@ WINDOW_SLID = define(
     "oldest rows dropped",
     "It looks as if the oldest rows were dropped to make room: that keeps the code running and spoils what it says.",
 )
+NEGATIVE_POSITION = define(
+    "decode-negative-position",
+    "negative position accepted",
+    "NumPy takes row -1 of wpe for the last one, without a word: look for a negative position first, and raise a "
+    "ValueError.",
+)
+IDS_UNCHECKED = define(
+    "prefill-ids-unchecked",
+    "ids outside the vocabulary accepted",
+    "An id outside the vocabulary went through: NumPy takes row -1 of wte for the last one, without a word. Compare "
+    "the ids with 0 and n_vocab first, and raise a ValueError.",
+)
 CUT_SHORT = define(
     "generate-cut-short",
     "fewer ids without a word",

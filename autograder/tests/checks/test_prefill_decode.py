@@ -254,6 +254,35 @@ def test_a_silent_limit_is_found_where_one_row_is_left_to_broadcast():
     assert "broadcast" in told
 
 
+@pytest.mark.parametrize("ids", ["np.asarray(token_ids) % config.n_vocab", "np.clip(token_ids, 0, config.n_vocab - 1)"])
+def test_an_id_outside_the_vocabulary_must_not_be_repaired(ids):
+    repaired = edited(
+        "advance",
+        ("if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
+        ("weights.wte[np.asarray(token_ids)]", f"weights.wte[{ids}]"),
+    )
+    result = run_check(find_check("decode-context-limit"), student(repaired), SEED)
+    assert result.bug.key == "prefill-ids-unchecked"
+    assert passed(repaired) == ALL - {"decode-context-limit"}
+
+
+@pytest.mark.parametrize(
+    ("layers", "named"),
+    [
+        ("[cache.layers[0]] * len(weights.blocks)", "prefill-one-layer-for-all"),
+        ("[cache.layers[-1]] * len(weights.blocks)", "prefill-one-layer-for-all"),
+        ("[*cache.layers[:-1], LayerCache()]", None),
+        ("[LayerCache(), *cache.layers[1:]]", None),
+        ("[LayerCache() for _ in weights.blocks]", "prefill-own-cache"),
+    ],
+)
+def test_layers_without_rows_are_told_from_a_cache_without_any(layers, named):
+    source = edited("advance", ("zip(weights.blocks, cache.layers, strict=True)", f"zip(weights.blocks, {layers})"))
+    result = run_check(find_check("prefill-cache"), student(source), SEED)
+    assert not result.passed
+    assert (result.bug and result.bug.key) == named
+
+
 def test_every_failing_length_is_listed():
     at_multiples = edited(
         "prefill", ("    return", "    if len(prompt_ids) % 4 == 0:\n        prompt_ids = prompt_ids[:-1]\n    return")

@@ -60,6 +60,8 @@ def decode_step(token_id, position, weights, cache):
     """One token; a position that is not the next one is refused."""
     if position != len(cache):
         raise ValueError(f"position {position} does not continue a cache of {len(cache)}")
+    if token_id < 0:
+        raise IndexError(token_id)  # np.take raises it itself for one that is too large
     warnings.warn("a warning on stderr is no error", stacklevel=2)
     x = np.take(weights.wte, [token_id], axis=0) + np.take(weights.wpe, [position], axis=0)
     for i, block in enumerate(weights.blocks):
@@ -110,6 +112,8 @@ def hidden_states(token_ids, positions, weights, cache):
 
 
 def advance(token_ids, position, weights, cache):
+    if min(token_ids, default=0) < 0 or position < 0:
+        raise IndexError("it would count from the end")
     x = hidden_states(list(token_ids), range(position, position + len(token_ids)), weights, cache)
     return f64(weights.wte) @ norm(x, weights.ln_f)[-1]
 """
@@ -235,6 +239,8 @@ def advance(token_ids, position, weights, cache):
     n_head, n = weights.config.n_head, len(token_ids)
     if position < 0 or position + n > weights.config.n_ctx:
         raise ValueError("outside the context")
+    if not all(0 <= i < len(weights.wte) for i in token_ids):
+        raise ValueError("outside the vocabulary")
     x = np.stack([weights.wte[i] for i in token_ids]) + weights.wpe[position : position + n]
     for block, layer in zip(weights.blocks, cache.layers):
         is_last = block is weights.blocks[-1]
@@ -586,6 +592,41 @@ WRONG = [
         ("decode-context-limit",),
         "decode-position-wrapped",
     ),
+    wrong(
+        "negative-position",
+        "A negative position counts from the end.",
+        (
+            ("advance", "if position < 0 or end > config.n_ctx:", "if end > config.n_ctx:"),
+            ("advance", "weights.wpe[position:end]", "weights.wpe[np.arange(position, end)]"),
+        ),
+        ("decode-context-limit",),
+        "decode-negative-position",
+    ),
+    wrong(
+        "ids-unchecked",
+        "A negative id counts from the end.",
+        ("advance", "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
+        ("decode-context-limit",),
+        "prefill-ids-unchecked",
+    ),
+    wrong(
+        "last-layer-apart",
+        "The last block has a cache of its own. What it spoils looks like nothing that has a name.",
+        (
+            "advance",
+            "zip(weights.blocks, cache.layers, strict=True)",
+            "zip(weights.blocks, [*cache.layers[:-1], LayerCache()])",
+        ),
+        (
+            "prefill-cache",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+    ),
     # Prefill
     wrong(
         "chunk-positions-reset",
@@ -707,6 +748,20 @@ WRONG = [
             "decode-context-limit",
         ),
         "decode-row-kept-twice",
+    ),
+    wrong(
+        "oldest-row-overwritten",
+        "Each step writes its keys over those of the first token, too.",
+        (
+            "decode-step",
+            STEP_CALL,
+            "logits = advance([token_id], position, weights, cache)\n"
+            "    for layer in cache.layers:\n"
+            "        layer.keys[:, 0] = 9 * layer.keys[:, -1]\n"
+            "    return logits",
+        ),
+        ("decode-every-step", "decode-grows-cache", "generate-ids", "decode-context-limit"),
+        "decode-rows-replaced",
     ),
     wrong(
         "window-slides",

@@ -51,7 +51,8 @@ def merge_heads(heads):
 def attention_weights(q, k):
     """The causal attention weights, [n_head, n_seq, n_seq]: the shares that query i gives to the keys 0 to i, else 0.
 
-    q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed.
+    q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed,
+    of either sign: a million is nothing special.
     """
     n_seq, head_dim = q.shape[1:]
     scores = q @ k.transpose(0, 2, 1) / head_dim**0.5  # [n_head, n_seq, n_seq]: query by key
@@ -87,7 +88,8 @@ def transformer_block(x, block, n_head):
 def forward(token_ids, weights):
     """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
 
-    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx.
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError for
+    an id of n_vocab or more.
     weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
     """
     n_seq, config = len(token_ids), weights.config
@@ -103,7 +105,7 @@ def generate_recompute(prompt_ids, n_new, weights):
     """The n_new greedy next ids, a list of n_new ints without the prompt; the whole sequence is run again for each.
 
     prompt_ids: a list of at least one id; it is not changed.
-    ValueError when more than n_ctx tokens would have to be fed at once.
+    ValueError when the prompt is empty, or when more than n_ctx tokens would have to be fed at once.
     """
     token_ids = list(prompt_ids)
     for _ in range(n_new):
@@ -181,7 +183,8 @@ def attend(q, layer_cache):
     """Causal attention of the newest positions over everything in the cache.
 
     q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in the
-    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size.
+    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size
+    and sign, the hidden ones too: a million is nothing special.
     """
     keys, values = layer_cache.keys, layer_cache.values
     n_query, n_seq, head_dim = q.shape[1], keys.shape[1], q.shape[2]

@@ -13,6 +13,7 @@ from autograder.judge.checks.prefill_decode.suspects import wrong_runs
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure
 from autograder.judge.recompute import KV
+from autograder.judge.words import count
 
 _ROWS = {"atol": 3e-4, "rtol": 1e-4}  # float32 is within 1e-5; float16 is off by 1e-3
 
@@ -27,7 +28,7 @@ def expect_rows(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int, wher
     n, right = len(ids), model.reference.run(ids).kv
     counts = [sorted({keys.shape[1], values.shape[1]}) for keys, values in kv]
     if len(kv) != len(right):
-        raise Failure(None, f"The cache has {len(kv)} layers where the model has {len(right)} ({where}).")
+        raise Failure(None, f"The cache has {count(len(kv), 'layer')} where the model has {len(right)} ({where}).")
     if counts != [[n]] * len(kv):
         layer = next(i for i, c in enumerate(counts) if c != [n])
         has = " and ".join(map(str, counts[layer]))

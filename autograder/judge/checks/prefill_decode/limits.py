@@ -21,7 +21,7 @@ from autograder.judge.student import Student, StudentError
 @check(stage=STAGE, id="decode-context-limit", points=1, title="What fits into n_ctx works, what does not is an error")
 def decode_context_limit(student, cases):
     """Every position up to n_ctx - 1 can be used, so generate works while prompt + n_new - 1 <= n_ctx; one more token,
-    or an empty prompt, is a ValueError or an IndexError."""
+    an empty prompt, a negative position or an id outside the vocabulary is a ValueError or an IndexError."""
     model = cases.odd[1]
     ids = cases.ids(model, model.config.n_ctx + 1)
     _expect_the_last_position(student, model, ids)
@@ -30,6 +30,7 @@ def decode_context_limit(student, cases):
         request = draw_request(cases, lively(model), n_prompt, model.config.n_ctx + 1 - n_prompt)
         _expect_a_full_context(student, request, roomy)
     _expect_errors(student, model, ids)
+    _expect_errors_of_ids_and_positions(student, model, ids[:6])
 
 
 def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int]) -> None:
@@ -94,6 +95,30 @@ def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
         cache = cached(student, model, ids[:n_ctx], n_past)
         student.expect_error("prefill", [], model, cache, what=what, bug=own.EMPTY_PROMPT)
     student.expect_error("generate", [], 3, model, what="an empty prompt", bug=own.EMPTY_PROMPT)
+
+
+def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids: list[int]) -> None:
+    """What NumPy takes for a place counted from the end, or what a wrong repair of that makes of it."""
+    n_vocab, n_past = model.config.n_vocab, 4
+    for wrong_id in (-1, n_vocab):
+        what, bug = f"the id {wrong_id} where n_vocab is {n_vocab}", own.IDS_UNCHECKED
+        chunk = [ids[n_past], wrong_id, ids[n_past + 1]]
+        student.expect_error("prefill", chunk, model, cached(student, model, ids, n_past), what=what, bug=bug)
+        step = (wrong_id, n_past, model, cached(student, model, ids, n_past))
+        student.expect_error("decode_step", *step, what=what, bug=bug)
+    try:
+        logits = student.array("decode_step", ids[n_past], -1, model, cached(student, model, ids, n_past))
+    except StudentError as error:
+        if error.stub or error.kind == "missing":
+            raise
+        return  # what an error has to be is the question of decode-position, and so is a position that is ignored
+    past = rows(model.reference.run(ids).kv, n_past)
+    ignored, last = (
+        model.reference.run([ids[n_past]], past=past, positions=[position]).logits[-1]
+        for position in (n_past, model.config.n_ctx - 1)
+    )
+    if not matches(logits, ignored):
+        raise _not_refused("position -1", "decode_step", own.NEGATIVE_POSITION if matches(logits, last) else None)
 
 
 def _unless_refused(call: Callable, name: str, *args):

@@ -9,9 +9,10 @@ from autograder.judge.cases import JudgeModel
 from autograder.judge.checks.prefill_decode.cache_rows import expect_rows, same
 from autograder.judge.checks.prefill_decode.shared import STAGE, prefilled
 from autograder.judge.checks.prefill_decode.suspects import wrong_logits
-from autograder.judge.compare import Sweep
+from autograder.judge.compare import Sweep, in_words
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import Student, StudentError
+from autograder.judge.recompute import KV
+from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import tokens
 
 
@@ -63,15 +64,7 @@ def prefill_cache(student, cases):
         for n in lengths:
             with sweep.at(n):
                 cache, _ = prefilled(student, model, ids[:n])
-                if student.length(cache) == 0:  # whose keys may be anything
-                    raise Failure(None, f"The cache is empty ({_after(model, n)}).", own.OWN_CACHE if n > 1 else None)
-                try:
-                    kv = student.read_cache(cache, "the cache")
-                except StudentError as error:
-                    if "NoneType" not in error.message:
-                        raise
-                    detail = f"Some layers of the cache hold no rows ({_after(model, n)})."
-                    raise Failure(None, detail, own.ONE_LAYER_FOR_ALL) from None
+                kv = _read(student, cache, _after(model, n), n)
                 try:
                     expect_rows(kv, model, ids[:n], 0, _after(model, n))
                 except Failure as failure:
@@ -80,6 +73,30 @@ def prefill_cache(student, cases):
                         bug = own.LOOKS_AHEAD
                     raise Failure(None, failure.detail, bug) from None
     sweep.finish()
+
+
+def _read(student: Student, cache: Handle, after: str, n: int) -> KV:
+    """The rows of the cache after prefill of n tokens; a Failure where some layers have none."""
+    if student.length(cache) > 0:
+        try:
+            return student.read_cache(cache, "the cache")
+        except StudentError as error:
+            if "NoneType" not in error.message:
+                raise
+    layers = student.attribute(cache, "layers", returns="handle")
+    lengths = [
+        student.length(student.method(layers, "__getitem__", i, returns="handle"))
+        for i in range(student.length(layers))
+    ]
+    filled = [i for i, length in enumerate(lengths) if length]
+    if not filled:
+        raise Failure(None, f"The cache is empty ({after}).", own.OWN_CACHE if n > 1 else None)
+    empty = [i for i, length in enumerate(lengths) if not length]
+    if not empty:  # what cannot be read, or len(cache), is then another affair
+        return student.read_cache(cache, "the cache")
+    bug = own.ONE_LAYER_FOR_ALL if len(filled) == 1 and lengths[filled[0]] > n else None
+    where = f"layer{'s' if len(empty) > 1 else ''} {in_words(empty)} of 0 to {len(lengths) - 1}"
+    raise Failure(None, f"The cache has no rows in {where} ({after}).", bug)
 
 
 def _looks_ahead(student: Student, model: JudgeModel, ids: list[int]) -> bool:
