@@ -23,7 +23,9 @@ class Mistakes:
 
     positions: str = "right"  # "right", "missing"
     embedding: str = "right"  # "right", "scaled" (wte times sqrt(n_embd))
-    mask: str = "causal"  # "causal", "none", "no-offset", "strict", "reversed", "zeros", "after-softmax"
+    mask: str = "causal"  # "causal", "none", "no-offset", "strict", "next", "reversed", "zeros", "after-softmax"
+    hidden_score: float = -math.inf  # what a hidden key's score becomes
+    hidden_penalty: float | None = None  # what is added to a hidden key's score instead
     softmax: str = "keys"  # "keys", "queries": the axis it runs over
     qkv: str = "qkv"  # the order in which c_attn's three parts are taken
     split: str = "right"  # "right", "reshape", "interleaved" (each head's q, k, v side by side), "strided"
@@ -226,10 +228,15 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mistakes: Mistakes = 
     hidden = np.arange(n_seq)[None, :] > query
     if mistakes.mask == "strict":  # a token does not see itself; the first one has nothing else
         hidden = (np.arange(n_seq)[None, :] >= query) & (np.arange(n_seq) > 0)
+    if mistakes.mask == "next":  # a token sees itself and the one after it
+        hidden = np.arange(n_seq)[None, :] > query + 1
     if mistakes.mask == "reversed":  # a token sees itself and the later ones
         hidden = np.arange(n_seq)[None, :] < query
     if mistakes.mask not in ("none", "after-softmax"):
-        scores = np.where(hidden, 0.0 if mistakes.mask == "zeros" else -np.inf, scores)
+        instead = 0.0 if mistakes.mask == "zeros" else mistakes.hidden_score
+        if mistakes.hidden_penalty is not None:
+            instead = scores + mistakes.hidden_penalty
+        scores = np.where(hidden, instead, scores)
     shares = softmax(scores, axis=-1 if mistakes.softmax == "keys" else -2)
     if mistakes.mask == "after-softmax":  # the rows no longer add up to 1
         shares = np.where(hidden, 0.0, shares)

@@ -68,6 +68,11 @@ CACHED_ROWS_IGNORED = define(
 NO_CAUSAL_MASK = define(
     "no-causal-mask", "no causal mask", "It looks as if every token also attends to the tokens after it: mask them."
 )
+MASK_SEES_NEXT = define(
+    "mask-sees-next",
+    "a token sees the one after it",
+    "It looks as if each token also saw the one just after it: the mask ends one position too late.",
+)
 MASK_WITHOUT_OFFSET = define(
     "mask-without-offset",
     "causal mask without the offset",

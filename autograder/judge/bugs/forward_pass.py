@@ -94,6 +94,12 @@ MASK_ZEROS = define(
     "hidden scores set to 0",
     "It looks as if the hidden scores were set to 0, and exp(0) is 1, so they still get a share: set them to -np.inf.",
 )
+MASK_TOO_SMALL = define(
+    "mask-too-small",
+    "hidden scores not small enough",
+    "Hidden keys get through when visible scores are very negative, or hidden ones very large: set hidden scores to "
+    "-np.inf, which no score is below, not to a number such as -10000.",
+)
 MASK_AFTER_SOFTMAX = define(
     "mask-after-softmax",
     "mask after the softmax",
@@ -278,3 +284,22 @@ PROMPT_GROWN = define(
     "the caller's prompt grows",
     "It looks as if the new ids were appended to the caller's list: work on a copy, list(prompt_ids).",
 )
+IDS_REPLACED = define(
+    "ids-replaced",
+    "ids outside the vocabulary replaced",
+    "It looks as if an id outside the vocabulary were clipped, or counted from 0 again: let the look-up in wte fail, "
+    "or raise a ValueError.",
+)
+EMPTY_PROMPT = define(
+    "generate-empty-prompt",
+    "empty prompt accepted",
+    "There are no logits after no token, and so no id to choose: raise a ValueError, or let forward raise it.",
+)
+BIAS_MISSING = {
+    name: define(
+        f"bias-missing-{name.replace('.', '-')}",
+        f"no bias in {name}",
+        f"It looks as if {name}.bias were not added after the product with {name}.weight.",
+    )
+    for name in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+}

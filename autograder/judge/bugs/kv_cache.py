@@ -153,11 +153,6 @@ CLONE_SHARES_BUFFER = define(
 CLONE_NOT_RETURNED = define(
     "clone-not-returned", "clone returns None", "clone() has to return the new cache: its return looks missing."
 )
-MASK_SEES_NEXT = define(
-    "attend-mask-sees-next",
-    "a token sees the one after it",
-    "It looks as if each query also saw the key just after its own position: the mask ends one position too late.",
-)
 MASK_HIDES_SELF = define(
     "attend-mask-hides-self",
     "a token does not see itself",
@@ -171,8 +166,8 @@ MASK_AS_ZERO = define(
 MASK_TOO_SMALL = define(
     "attend-mask-too-small",
     "hidden scores not small enough",
-    "Hidden keys get through when the visible scores are very negative: set hidden scores to -inf, not to a number "
-    "such as -100.",
+    "Hidden keys get through when visible scores are very negative, or hidden ones very large: set hidden scores to "
+    "-np.inf, which no score is below, not to a number such as -10000.",
 )
 MASK_AFTER_SOFTMAX = define(
     "attend-mask-after-softmax",

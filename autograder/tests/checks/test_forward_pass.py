@@ -192,7 +192,7 @@ def test_a_sweep_lists_every_failing_length():
         ("gelu", "(2.0 / np.pi) ** 0.5", "2.0**0.5 / np.pi", "gelu-tanh", "gelu-no-root"),
         ("gelu", "(2.0 / np.pi) ** 0.5", "(2.0 / np.pi)", "gelu-tanh", "gelu-no-root"),
         ("layer-norm", "np.sqrt(variance + eps)", "(variance + eps)", "layer-norm-rows", "norm-no-root"),
-        ("layer-norm", " + bias", "", "layer-norm-rows", "norm-no-bias"),
+        ("layer-norm", "    y += bias\n", "", "layer-norm-rows", "norm-no-bias"),
         ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x", "layer-norm-rows", "norm-no-mean"),
         ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x - x.mean()", "layer-norm-rows", None),
         (
@@ -220,6 +220,31 @@ def test_more_mistakes_are_named(mark, old, new, check, bug):
     result = results(changed(mark, old, new), only=check)[check]
     assert not result.passed
     assert (result.bug.key if result.bug else None) == bug
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "np.where(np.tri(n_seq, dtype=bool), scores, -100)",
+        "np.where(np.tri(n_seq, dtype=bool), scores, -5000)",
+        "np.where(np.tri(n_seq, dtype=bool), scores, -65504.0)",
+        "scores - 1e4 * (1 - np.tri(n_seq))",
+        "scores - np.float32(1e4) * (1 - np.tri(n_seq, dtype=np.float32))",
+    ],
+)
+def test_a_finite_mask_is_found(hidden, seed):
+    old = "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)"
+    check = "attention-large-scores"
+    result = results(changed("attention-weights", old, hidden), seed, only=check)[check]
+    assert not result.passed
+    assert result.bug.key == "mask-too-small"
+
+
+@pytest.mark.parametrize("ids", ["np.asarray(token_ids) % config.n_vocab", "np.clip(token_ids, 0, config.n_vocab - 1)"])
+def test_an_id_that_is_replaced_is_named(ids):
+    result = results(changed("forward", "np.asarray(token_ids)", ids), only="forward-limits")["forward-limits"]
+    assert result.bug.key == "ids-replaced"
 
 
 def replaced_in(mark, *pairs):
@@ -278,8 +303,18 @@ def test_the_notebooks_own_weights_are_noticed():
 @pytest.mark.parametrize(
     ("mark", "old", "new"),
     [
-        ("attention-weights", "-np.inf", "-1e4"),
         ("attention-weights", "-np.inf", "np.float32(-1e9)"),
+        ("attention-weights", "-np.inf", "np.finfo(np.float32).min"),
+        (
+            "attention-weights",
+            "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)",
+            "scores - 1e9 * (1 - np.tri(n_seq))",
+        ),
+        (
+            "attention-weights",
+            "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)",
+            "scores - np.float32(1e9) * (1 - np.tri(n_seq, dtype=np.float32))",
+        ),
         (
             "attention-weights",
             "q @ k.transpose(0, 2, 1) / head_dim**0.5",

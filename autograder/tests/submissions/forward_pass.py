@@ -258,6 +258,13 @@ WRONG = [
         "gelu-sigmoid",
     ),
     Wrong(
+        "relu",
+        "ReLU, which has the same ends.",
+        (("gelu", _TANH, "return np.maximum(x, 0.0)\n"),),
+        ("gelu-tanh", "block-pre-norm", "forward-recompute", "generate-greedy"),
+        "gelu-relu",
+    ),
+    Wrong(
         "gelu-own-tanh",
         "tanh written with exp, which overflows.",
         (
@@ -310,6 +317,28 @@ WRONG = [
         (("layer-norm", "variance + eps", "variance + 1e-5"),),
         ("layer-norm-rows",),
         "norm-eps-fixed",
+    ),
+    Wrong(
+        "norm-of-the-whole-array",
+        "One mean and one variance for all rows together.",
+        (
+            (
+                "layer-norm",
+                """centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
+                """centered = x - x.mean()
+    variance = (centered * centered).mean()""",
+            ),
+        ),
+        (*_NORM, "generate-greedy"),
+        "norm-whole",
+    ),
+    Wrong(
+        "norm-weight-forgotten",
+        "Shifted by the bias and not scaled by the weight.",
+        (("layer-norm", "    y *= weight  # in place, as in gelu\n", ""),),
+        (*_NORM, "generate-greedy"),
+        "norm-no-weight",
     ),
     Wrong(
         "norm-axis-1",
@@ -396,6 +425,20 @@ WRONG = [
         "no-causal-mask",
     ),
     Wrong(
+        "mask-one-too-far",
+        "Every token also sees the next one.",
+        (("attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=1, dtype=bool)"),),
+        _ATTENTION_AND_CAUSALITY,
+        "mask-sees-next",
+    ),
+    Wrong(
+        "mask-of-minus-10000",
+        "Hidden scores are -10,000, which is above some visible ones.",
+        (("attention-weights", "scores, -np.inf)", "scores, -1e4)"),),
+        ("attention-large-scores",),
+        "mask-too-small",
+    ),
+    Wrong(
         "mask-without-diagonal",
         "A token does not see itself, and the first one sees nothing.",
         (("attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=-1, dtype=bool)"),),
@@ -468,6 +511,16 @@ WRONG = [
         ),
         _ATTENTION_AND_CAUSALITY,
         "softmax-over-queries",
+    ),
+    Wrong(
+        "no-biases",
+        "Both linear layers of attention without their bias.",
+        (
+            ("causal-self-attention", " + attn.c_attn.bias", ""),
+            ("causal-self-attention", " + attn.c_proj.bias", ""),
+        ),
+        _ATTENTION,
+        "biases-missing",
     ),
     Wrong(
         "heads-not-mixed",
@@ -614,6 +667,20 @@ WRONG = [
         "no-residual-mlp",
     ),
     Wrong(
+        "ln-1-forgotten",
+        "Attention gets x as it is.",
+        (("transformer-block", "layer_norm(x, block.ln_1.weight, block.ln_1.bias)", "x"),),
+        _BLOCK,
+        "no-ln-1",
+    ),
+    Wrong(
+        "ln-2-forgotten",
+        "The MLP gets x as it is.",
+        (("transformer-block", "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", "x"),),
+        _BLOCK,
+        "no-ln-2",
+    ),
+    Wrong(
         "ln-1-for-both",
         "ln_1 copied where ln_2 belongs.",
         (("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_1.weight, block.ln_1.bias"),),
@@ -712,6 +779,42 @@ WRONG = [
         "empty-accepted",
     ),
     Wrong(
+        "ids-clipped",
+        "An id that is too large counts as the last one.",
+        (("forward", "weights.wte[np.asarray(token_ids)]", "weights.wte.take(token_ids, axis=0, mode='clip')"),),
+        ("forward-limits",),
+        "ids-replaced",
+    ),
+    Wrong(
+        "logits-by-token",
+        "The logits come with the tokens of the vocabulary first.",
+        (
+            ("forward", "@ weights.wte.T", "@ weights.wte.T).T"),
+            ("forward", "return layer_norm(x", "return (layer_norm(x"),
+        ),
+        ("forward-recompute", "forward-limits", "generate-greedy"),
+        "logits-transposed",
+    ),
+    Wrong(
+        "answers-remembered",
+        "Equal tokens get the logits that they got before, whatever the model.",
+        (
+            ("forward", "def forward(token_ids, weights):", "seen = {}\n\n\ndef forward(token_ids, weights):"),
+            (
+                "forward",
+                "    n_seq, config = len(token_ids), weights.config",
+                "    n_seq, config = len(token_ids), weights.config\n"
+                "    key = (*token_ids, config)\n"
+                "    if key in seen:\n"
+                "        return seen[key]",
+            ),
+            ("forward", "return layer_norm(x", "seen[key] = layer_norm(x"),
+            ("forward", "@ weights.wte.T", "@ weights.wte.T\n    return seen[key]"),
+        ),
+        ("forward-recompute",),
+        "logits-remembered",
+    ),
+    Wrong(
         "tokens-cut-off",
         "Too long a sequence is cut to its last n_ctx tokens.",
         (
@@ -732,6 +835,19 @@ WRONG = [
         (("forward", "<= n_seq <= config.n_ctx", "<= n_seq < config.n_ctx"),),
         ("forward-recompute", "forward-limits", "generate-greedy"),
         "limit-too-low",
+    ),
+    Wrong(
+        "empty-prompt-accepted",
+        "No prompt, no ids.",
+        (
+            (
+                "generate-recompute",
+                "    token_ids = list(prompt_ids)",
+                "    if not prompt_ids:\n        return []\n    token_ids = list(prompt_ids)",
+            ),
+        ),
+        ("generate-greedy",),
+        "generate-empty-prompt",
     ),
     Wrong(
         "prompt-returned",

@@ -603,7 +603,7 @@ WRONG = [
         "One column too many: a token also sees the key after its own.",
         (("attend", "np.tri(n, dtype=bool)", "np.tri(n, k=1, dtype=bool)"),),
         ("attend-several-queries",),
-        "attend-mask-sees-next",
+        "mask-sees-next",
     ),
     Wrong(
         "mask-hides-the-token-itself",

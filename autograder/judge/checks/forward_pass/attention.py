@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograder.judge import bugs
+from autograder.judge import bugs, large_scores
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs import forward_pass as own
 from autograder.judge.cases import Cases, JudgeModel
@@ -18,7 +18,7 @@ from autograder.judge.checks.forward_pass.shared import (
     row_counts,
     rows,
 )
-from autograder.judge.checks.forward_pass.suspects import ATTENTION, suspects_from
+from autograder.judge.checks.forward_pass.suspects import ATTENTION, MASK_TOO_SMALL, suspects_from
 from autograder.judge.compare import Sweep, expect_close, recognize
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student
@@ -85,7 +85,7 @@ def attention_causal(student: Student, cases: Cases) -> None:
 
 @check(stage=STAGE, id="attention-large-scores", points=1, title="Large attention scores do not overflow")
 def attention_large_scores(student: Student, cases: Cases) -> None:
-    """The softmax in causal_self_attention stays exact when scores are in the hundreds and more, of either sign."""
+    """The softmax in causal_self_attention stays exact however large the scores are, hidden ones included."""
     layer, n_seq = 0, 11
     for factor in (12.0, 36.0):  # too large for exp in float32, and in float64
         model = _with_large_scores(cases.odd[2], factor)
@@ -100,9 +100,42 @@ def attention_large_scores(student: Student, cases: Cases) -> None:
             name="causal_self_attention",
             where=f"for {n_seq} rows, block {layer} of {about(model)} with weights that make large scores",
             axes=("row", "feature"),
-            suspects=suspects_from(ATTENTION, model.reference.attention_layer, x, layer),
+            suspects=suspects_from((*ATTENTION, *MASK_TOO_SMALL), model.reference.attention_layer, x, layer),
             bug=bug,
         )
+    for flags, sign, scores in (
+        ([0] * (n_seq - 1) + [1], 1, "a last token whose scores are around 262,144"),
+        ([1] * n_seq, -1, "scores around -262,144"),
+    ):
+        x, model = _with_exact_scores(cases, flags, sign)
+        expect_close(
+            attend(student, x, model, layer),
+            model.reference.attention_layer(x, layer),
+            name="causal_self_attention",
+            where=f"for {n_seq} rows and {scores}, block {layer} of {about(model)}",
+            axes=("row", "feature"),
+            suspects=suspects_from(MASK_TOO_SMALL, model.reference.attention_layer, x, layer),
+        )
+
+
+def _with_exact_scores(cases: Cases, flags: list[int], sign: int) -> tuple[np.ndarray, JudgeModel]:
+    """Input and a model whose block 0 makes the queries and keys of large_scores.draw of it."""
+    size = large_scores.HEAD_DIM
+    model = cases.random_model(GPT2Config(n_layer=1, n_head=3, n_embd=3 * size, n_ctx=16, n_vocab=29))
+    n_head, n_embd = model.config.n_head, model.config.n_embd
+    _, keys = large_scores.draw(cases.rng("exact", sign), n_head, flags, sign)
+    x = keys.transpose(1, 0, 2).copy()  # [n_seq, n_head, head_dim]
+    x[:, :, 0] /= large_scores.SIZE
+    c_attn = model.weights.blocks[0].attn.c_attn
+    weight, bias = c_attn.weight.copy(), c_attn.bias.copy()
+    weight[:, : 2 * n_embd], bias[: 2 * n_embd] = 0, 0
+    bias[:n_embd:size] = sign * 4 * large_scores.SIZE
+    for head in range(0, n_embd, size):
+        rest = np.arange(head + 1, head + size)
+        weight[np.roll(rest, 1), rest] = large_scores.SPREAD
+        weight[rest, n_embd + rest], weight[head, n_embd + head] = 1, large_scores.SIZE
+    patched = model.patched("h.0.attn.c_attn.weight", weight).patched("h.0.attn.c_attn.bias", bias)
+    return x.reshape(len(flags), n_embd), patched
 
 
 def _with_large_scores(model: JudgeModel, factor: float) -> JudgeModel:

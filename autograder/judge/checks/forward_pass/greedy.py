@@ -34,6 +34,8 @@ def generate_greedy(student: Student, cases: Cases) -> None:
     n_ctx = model.config.n_ctx
     prompt = cases.ids(model, n_ctx)
     _expect_ids(student, cases, model, prompt[:3], [], "3 prompt tokens and 0 new ones")
+    if _refuses(student, model, 0):  # the check of forward's limits looks at forward
+        student.expect_error("generate_recompute", [], 3, model, what="an empty prompt", bug=own.EMPTY_PROMPT)
     student.expect_error(
         "generate_recompute",
         prompt[:-2],

@@ -118,7 +118,7 @@ def _forward_suspects(
 
 @check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")
 def forward_limits(student: Student, cases: Cases) -> None:
-    """forward takes up to n_ctx tokens; no token, or one more than n_ctx, is a ValueError."""
+    """forward takes up to n_ctx tokens; no token, one more than n_ctx, or an id of n_vocab is an error."""
     for model in cases.odd[:2]:
         n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
         ids = cases.ids(model, n_ctx + 1)
@@ -139,6 +139,8 @@ def forward_limits(student: Student, cases: Cases) -> None:
                 "calls must agree, and another first token must change it.",
             )
         student.expect_error("forward", [], model, what="an empty list of tokens", bug=own.EMPTY_ACCEPTED)
+        what = f"the id {n_vocab} with n_vocab = {n_vocab}"
+        student.expect_error("forward", [*ids[:2], n_vocab], model, what=what, bug=own.IDS_REPLACED)
         student.expect_error(
             "forward", ids, model, what=f"{n_ctx + 1} tokens with n_ctx = {n_ctx}", bug=own.LIMIT_IGNORED
         )

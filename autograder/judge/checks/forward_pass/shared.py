@@ -12,6 +12,7 @@ from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Sweep, matches
 from autograder.judge.framework import Failure
 from autograder.judge.student import Student, StudentError
+from autograder.judge.words import count
 
 STAGE = "forward-pass"
 
@@ -87,4 +88,5 @@ def about(model: JudgeModel) -> str:
     config = model.config
     if is_trained(model):
         return "the trained model"
-    return f"a random model with {config.n_layer} blocks, {config.n_head} heads and n_embd {config.n_embd}"
+    blocks, heads = count(config.n_layer, "block"), count(config.n_head, "head")
+    return f"a random model with {blocks}, {heads} and n_embd {config.n_embd}"

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from autograder.judge import bugs
-from autograder.judge.bugs import Bug, define
+from autograder.judge.bugs import Bug
 from autograder.judge.bugs import forward_pass as own
 from autograder.judge.recompute import Mistakes
 
 Suspect = tuple[Bug, Mistakes]
 
 
-def _bias_missing(name: str) -> Bug:
-    key = f"bias-missing-{name.replace('.', '-')}"
-    return bugs.BUGS.get(key) or define(
-        key, f"no bias in {name}", f"It looks as if {name}.bias were not added after the product with {name}.weight."
-    )
-
-
 ATTENTION: tuple[Suspect, ...] = (
+    (bugs.MASK_SEES_NEXT, Mistakes(mask="next")),  # with two rows it is the same as no mask
     (bugs.NO_CAUSAL_MASK, Mistakes(mask="none")),
     (own.MASK_STRICT, Mistakes(mask="strict")),
     (own.MASK_REVERSED, Mistakes(mask="reversed")),
@@ -41,7 +35,11 @@ ATTENTION: tuple[Suspect, ...] = (
     (own.ONE_HEAD, Mistakes(heads="one")),
     (own.OUTPUT_MISSING, Mistakes(output=False)),
     (own.BIASES_MISSING, Mistakes(biases=False)),
-    *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("attn.c_attn", "attn.c_proj")),
+    *((own.BIAS_MISSING[name], Mistakes(missing_bias=name)) for name in ("attn.c_attn", "attn.c_proj")),
+)
+MASK_TOO_SMALL: tuple[Suspect, ...] = (
+    *((own.MASK_TOO_SMALL, Mistakes(hidden_score=-size)) for size in (1e4, 1e2, 1e3, 5e3)),
+    *((own.MASK_TOO_SMALL, Mistakes(hidden_penalty=-size)) for size in (1e4, 1e2, 1e3, 5e3)),
 )
 BLOCK: tuple[Suspect, ...] = (
     (own.POST_NORM, Mistakes(order="post-norm")),
@@ -65,7 +63,7 @@ BLOCK: tuple[Suspect, ...] = (
     (own.NORM_WHOLE, Mistakes(norm="whole")),
     (own.NORM_NO_WEIGHT, Mistakes(norm="no-weight")),
     (own.NORM_NO_BIAS, Mistakes(norm="no-bias")),
-    *((_bias_missing(name), Mistakes(missing_bias=name)) for name in ("mlp.c_fc", "mlp.c_proj")),
+    *((own.BIAS_MISSING[name], Mistakes(missing_bias=name)) for name in ("mlp.c_fc", "mlp.c_proj")),
     *ATTENTION,
 )
 FORWARD: tuple[Suspect, ...] = (

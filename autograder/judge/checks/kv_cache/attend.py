@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from autograder.judge import large_scores
 from autograder.judge.bugs import MASK_TIMES_INFINITY
 from autograder.judge.bugs import kv_cache as own
 from autograder.judge.checks.kv_cache.attend_suspects import attend_suspects
 from autograder.judge.checks.kv_cache.shared import STAGE, configs, normal, read_layer, read_layers, wrong_layers
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import attention
+from autograder.judge.recompute import RIGHT, attention
 from autograder.judge.student import Handle, StudentError
 
 QUERY_AXES = ("head", "query", "element")
@@ -84,7 +85,7 @@ def attend_large_scores(student, cases):
             split = len(signs) == 2 and finite[sign > 0].all()
             bug = own.SOFTMAX_GLOBAL_MAX if split else own.SOFTMAX_OVERFLOW
         if not matches(out, attention(q, k, v), atol=2e-2, rtol=2e-2):
-            where = f"scores that are {about}, around {size * size:.0f} in size, {n_seq} cached positions"
+            where = f"scores that are {about}, around {size * size:,.0f} in size, {n_seq} cached positions"
             try:
                 expect_close(out, attention(q, k, v), name="attend", where=where, axes=QUERY_AXES, atol=2e-2, rtol=2e-2)
             except Failure as failure:
@@ -93,26 +94,31 @@ def attend_large_scores(student, cases):
     q, k, v = attending.draw(config, n_seq, 3, "ordinary")
     if not matches(attending.call(q, k, v), attention(q, k, v), **CLOSE):
         return  # the check of several queries tells what is wrong
-    k[:, :, 0], q[:, :, 0] = 0, size * np.float32(np.sqrt(config.head_dim))
-    k[:, n_seq - 2 :, 0] = size  # the last two keys, which the first query must not see
+    rng = cases.rng("exact")
+    v = normal(rng, 3, n_seq, large_scores.HEAD_DIM)
+    q, k = large_scores.draw(rng, 3, [0] * (n_seq - 2) + [1, 1], 1)  # the first of three queries sees no flagged key
+    q = q[:, -3:]
     out, expected = attending.call(q, k, v), attention(q, k, v)
+    penalized = attention(q, k, v, RIGHT.with_(hidden_penalty=-1e4))
     blind = out.shape == expected.shape and not np.isfinite(out[:, 0]).any()
     expect_close(
         out,
         expected,
         name="attend",
-        where=f"hidden scores around {size * size:.0f} and small visible ones, {n_seq} cached positions, n_query = 3",
+        where=f"hidden scores around 262,144 and small visible ones, {n_seq} cached positions, n_query = 3",
         axes=QUERY_AXES,
+        suspects=[(own.MASK_TOO_SMALL, lambda: penalized)],
         bug=own.SOFTMAX_HIDDEN_MAX if blind else None,
         atol=2e-2,
         rtol=2e-2,
     )
-    k[:, :, 0], q[:, :, 0] = size, -size * np.float32(np.sqrt(config.head_dim))
+    q, k = large_scores.draw(rng, 3, [1] * n_seq, -1)
+    q = q[:, -3:]
     expected = attention(q, k, v)
     hidden_alone = expected.copy()
     for i in range(2):  # query i of 3 does not see the last 2 - i keys
         hidden_alone[:, i] = v[:, n_seq - 2 + i :].mean(axis=1)
-    where = f"scores that are very negative, around {size * size:.0f} in size, {n_seq} cached positions, n_query = 3"
+    where = f"scores that are very negative, around 262,144 in size, {n_seq} cached positions, n_query = 3"
     suspects = [(own.MASK_TOO_SMALL, lambda: hidden_alone)]
     expect_close(
         attending.call(q, k, v),

@@ -7,6 +7,7 @@ import numpy as np
 from autograder.judge.bugs import (
     HALF_PRECISION,
     KEYS_VALUES_SWAPPED,
+    MASK_SEES_NEXT,
     MASK_WITHOUT_OFFSET,
     NO_CAUSAL_MASK,
     SCORES_SCALED_BY_EMBD,
@@ -14,7 +15,7 @@ from autograder.judge.bugs import (
     SCORES_UNSCALED,
 )
 from autograder.judge.bugs import kv_cache as own
-from autograder.judge.recompute import RIGHT, attention, softmax
+from autograder.judge.recompute import RIGHT, attention
 
 
 def attend_suspects(q, k, v):
@@ -29,17 +30,13 @@ def attend_suspects(q, k, v):
     def mistake(**changes):
         return lambda: attention(q, k, v, RIGHT.with_(**changes))
 
-    def sees_next():  # with two queries it is the same as no mask
-        later = np.tri(n_query, n_seq, n_seq - n_query + 1, dtype=bool)
-        return softmax(np.where(later, scores, -np.inf)) @ v if n_query > 2 else attention(q, k, v)
-
     def over_heads():
         shares = np.exp(masked - peak.max(axis=0, keepdims=True))
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(shares / shares.sum(axis=0, keepdims=True)) @ v
 
     return [
-        (own.MASK_SEES_NEXT, sees_next),
+        (MASK_SEES_NEXT, mistake(mask="next") if n_query > 2 else mistake()),  # with two it is the same as no mask
         (NO_CAUSAL_MASK, mistake(mask="none")),
         (MASK_WITHOUT_OFFSET, mistake(mask="no-offset")),
         (own.MASK_HIDES_SELF, mistake(mask="strict")),
