@@ -85,7 +85,7 @@ def load_notebook(path: str | Path) -> StudentFunctions:
     Run are the setup and solution cells, and the imports and definitions in cells of your own; no check, no chart, and
     nothing that is only printed or measured.
     """
-    from autograder.worker.cells import compile_cell
+    from autograder.worker.cells import compile_cell, compile_code
 
     path = Path(path)
     cells = [(cell, _without_checks(cell.source)) for cell in sort_cells(read_any(path), known_charts()) if cell.runs]
@@ -104,7 +104,7 @@ def load_notebook(path: str | Path) -> StudentFunctions:
             try:
                 code = compile_cell(source, filename, namespace)
                 if not whole:
-                    code = compile(_definitions(source), filename, "exec", dont_inherit=True)
+                    code = compile_code(_definitions(source), filename, namespace)
                 exec(code, namespace)
             except Exception as error:
                 if not whole or is_unsolved(source):

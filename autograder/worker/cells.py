@@ -1,6 +1,7 @@
 """Compiles a notebook cell outside a notebook: IPython's magics are understood, and do nothing when grading."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import contextlib
@@ -9,6 +10,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+_FEATURES = {getattr(__future__, name).compiler_flag for name in __future__.all_feature_names}
+_IN_EFFECT = "__future_features__"  # in the namespace: what cells have imported from __future__
 _RUN_THEIR_BODY = {"time", "timeit", "capture", "prun"}
 _RUN_THEIR_LINE = {"time", "timeit", "prun"}
 _OPTIONS = {  # what may stand before the statement: options with a value of their own, and those without
@@ -43,7 +46,7 @@ class NoShell:
     def _run(self, source: str) -> Any:
         """The value, where the source is an expression."""
         try:
-            expression = compile(source.strip(), "<magic>", "eval")
+            expression = compile_code(source.strip(), "<magic>", self._namespace, "eval")
         except SyntaxError:
             exec(compile_cell(source, "<magic>", self._namespace), self._namespace)
             return None
@@ -91,10 +94,18 @@ def _statement(name: str, line: str) -> str:
     return line.strip()
 
 
+def compile_code(source: Any, filename: str, namespace: dict[str, Any], mode: str = "exec"):
+    """The code object. What earlier cells imported from __future__ is in effect, and nothing of this file's."""
+    flags = namespace.get(_IN_EFFECT, 0)
+    code = compile(source, filename, mode, flags, dont_inherit=True)
+    namespace[_IN_EFFECT] = flags | sum(feature for feature in _FEATURES if code.co_flags & feature)
+    return code
+
+
 def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
     """The cell's code object; a cell that is not plain Python goes through IPython's own transformations first."""
     try:
-        return compile(source, filename, "exec")
+        return compile_code(source, filename, namespace)
     except SyntaxError as original:
         try:
             from IPython.core.inputtransformer2 import TransformerManager
@@ -106,4 +117,4 @@ def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
         except ImportError:
             raise original from None
         namespace.setdefault("get_ipython", lambda: NoShell(namespace))
-        return compile(transformed, filename, "exec")
+        return compile_code(transformed, filename, namespace)

@@ -129,6 +129,14 @@ def test_magics_do_not_stand_in_the_way(notebook):
     assert autograder.load_notebook(path).prefill() == 1
 
 
+def test_a_name_in_an_annotation_has_to_be_there_as_in_the_notebook(notebook):
+    annotated = cell("def prefill(x: Undefined):\n    return x", "prefill")
+    with pytest.raises(NotebookError, match="prefill cannot be run"):
+        autograder.load_notebook(notebook(annotated))
+    future = cell("from __future__ import annotations")
+    assert autograder.load_notebook(notebook(future, annotated)).prefill(1) == 1
+
+
 def test_given_is_found_beside_the_notebook_and_forgotten_afterwards(notebook, tmp_path, monkeypatch):
     (tmp_path / "given.py").write_text("def attend():\n    return 'theirs'\n")
     ours = type(sys)("given")

@@ -173,6 +173,15 @@ def test_a_cell_that_fails_under_a_magic_is_reported():
         assert worker.run_cell(Cell("magic", "%%time\nundefined"))["type"] == "NameError"
 
 
+def test_annotations_are_evaluated_as_in_a_notebook_until_a_cell_imports_them_from_future():
+    annotated = "def f(x: Undefined): return x"
+    with Worker() as worker:
+        assert worker.run_cell(Cell("cell 1", annotated))["type"] == "NameError"
+        assert worker.run_cell(Cell("cell 2", f"%time 1 + 1\n{annotated}"))["type"] == "NameError"
+        assert worker.run_cell(Cell("cell 3", "from __future__ import annotations")) is None
+        assert worker.run_cell(Cell("cell 4", annotated)) is None
+
+
 def test_an_interrupt_reaches_whoever_runs_a_check_in_the_notebook():
     namespace = {}
     exec("def forward(ids, weights): raise KeyboardInterrupt", namespace)
