@@ -41,7 +41,7 @@ from autograder.judge.framework import checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
 from autograder.worker.client import Cell
-from autograder.worker.sandbox import isolation
+from autograder.worker.sandbox import hide, isolation
 
 
 class NotGraded(Exception):
@@ -328,6 +328,7 @@ class Batch:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
             raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
+        hide(Path(self.converter.coursedir.root))
         if self._require_sandbox and not isolation().complete:
             raise NotGraded(f"Nothing was graded. {isolation().missing} The course requires the sandbox.")
         path = self._source / f"{self.stage.module}.ipynb"

@@ -3,7 +3,7 @@
 In bubblewrap the worker has no network, its own process and ipc spaces, no capabilities and an unprivileged uid. It
 sees Python, the libraries, the student's side of this package, the trained model and one given.py, all read-only, and a
 private folder in memory. Nothing else can be written. It does not see the judge, the solutions, the course directory,
-other students or the home directory.
+other students or the home directory, also where these lie in a folder of the system, such as /usr/local/lib.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ INSIDE_GIVEN = "/run/given.py"
 FOLDER_BYTES = 64 * 2**20
 _PYTHON_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")  # of an installation or a virtual environment
 _HIDDEN_OF_PROC = ("/proc/cmdline", "/proc/kallsyms", "/proc/keys", "/proc/kcore", "/proc/kmsg", "/proc/timer_list")
-_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
+_SYSTEM = (  # never all of /usr: /usr/src and the like are where containers have their projects
+    *(f"{top}/{part}" for top in ("/usr", "/usr/local") for part in ("bin", "lib", "lib32", "lib64", "libexec")),
+    *(f"/usr/share/{part}" for part in ("zoneinfo", "fonts", "locale")),
+    *("/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/localtime"),
+)
+_hidden: set[Path] = set()
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,11 @@ def _without(reason: str) -> Isolation:
     return Isolation("limits", False, f"Not sandboxed: {reason}; {rest}.")
 
 
+def hide(folder: Path) -> None:
+    """Never show this folder, such as a course's, wherever it lies."""
+    _hidden.add(folder.resolve())
+
+
 def bwrap_command(given_path: Path | None) -> list[str]:
     """The command line up to the program to run."""
     command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent", "--new-session"]
@@ -76,13 +86,12 @@ def bwrap_command(given_path: Path | None) -> list[str]:
     command += ["--proc", "/proc", "--dev", "/dev"]
     for path in ("/tmp", "/dev/shm", INSIDE):  # first: what is bound below may itself lie under /tmp
         command += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
-    bound = [*_python_folders(), str(PACKAGE)]
+    bound = [*_SYSTEM, *_python_folders(), str(PACKAGE)]
     for path in _folders_on_the_way(under="/tmp", to=[*bound, *_model_folders()]):
         command += ["--perms", "0555", "--dir", path]  # else they would be the worker's to write to
-    for path in _SYSTEM:
-        command += ["--ro-bind-try", path, path]
-    for path in bound:
-        command += ["--ro-bind", path, path]
+    covered = {folder for folder in _folders_to_hide() if any(_inside(folder, path) for path in bound)}
+    for path in sorted({*bound, *covered}):  # the outer ones first: Python may lie in a course that lies in /usr/lib
+        command += ["--tmpfs", path] if path in covered else ["--ro-bind-try", path, path]
     for part in HIDDEN_PARTS:
         if (PACKAGE / part).is_dir():
             command += ["--tmpfs", str(PACKAGE / part), "--remount-ro", str(PACKAGE / part)]
@@ -94,9 +103,21 @@ def bwrap_command(given_path: Path | None) -> list[str]:
         if os.path.exists(path):
             command += ["--ro-bind", "/dev/null", path]
     # Last: where root grades, /proc/sys would be writable, and there is memory behind / and /dev
-    for path in ("/proc", "/dev", "/"):
+    for path in (*sorted(covered), "/proc", "/dev", "/"):
         command += ["--remount-ro", path]
     return [*command, "--chdir", INSIDE]
+
+
+def _folders_to_hide() -> set[str]:
+    """The course, the home directory, and the checkout that this package is in."""
+    folders = {*_hidden, Path.home().resolve()}
+    if (PACKAGE.parent / "pyproject.toml").is_file():
+        folders.add(PACKAGE.parent)
+    return {str(folder) for folder in folders}
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path != folder and path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _folders_on_the_way(under: str, to: list[str]) -> list[str]:
@@ -115,9 +136,7 @@ def _python_folders() -> list[str]:
     prefixes.add(Path(sys.executable).resolve().parents[1])
     folders = {str(prefix / part) for prefix in prefixes for part in _PYTHON_PARTS if (prefix / part).exists()}
     spec = importlib.util.find_spec("numpy")
-    folders |= {str(Path(spec.origin).parents[1])} if spec and spec.origin else set()
-    kept = sorted(f for f in folders if not f.startswith("/usr/"))
-    return [f for f in kept if not any(f != other and f.startswith(other + os.sep) for other in kept)]
+    return sorted(folders | ({str(Path(spec.origin).parents[1])} if spec and spec.origin else set()))
 
 
 def _model_folders() -> list[str]:

@@ -109,6 +109,32 @@ def test_a_virtual_environment_in_a_course_or_at_home_shows_only_its_libraries(t
     assert folders == [str(tmp_path / "bin"), str(tmp_path / "lib")]
 
 
+@in_bubblewrap
+def test_of_usr_only_programs_and_libraries_are_there(inside):
+    """A container has its project in /usr/src/app."""
+    assert set(ask(inside, "os.listdir('/usr')")) <= {"bin", "lib", "lib32", "lib64", "libexec", "local", "share"}
+    assert set(ask(inside, "os.listdir('/usr/local')")) <= {"bin", "lib", "lib32", "lib64", "libexec"}
+    assert set(ask(inside, "os.listdir('/usr/share')")) <= {"fonts", "locale", "zoneinfo"}
+
+
+@in_bubblewrap
+def test_a_course_in_a_folder_of_the_system_is_hidden_and_an_environment_in_it_is_not(tmp_path, monkeypatch):
+    course, libraries = tmp_path / "course", tmp_path / "course" / "venv" / "lib"
+    libraries.mkdir(parents=True)
+    for path in (tmp_path / "library.so", course / "gradebook.db", course / "venv" / "notes", libraries / "module.py"):
+        path.write_text("x")
+    monkeypatch.setattr(sandbox, "_SYSTEM", (*sandbox._SYSTEM, str(tmp_path)))
+    monkeypatch.setattr(sandbox, "_python_folders", lambda found=sandbox._python_folders(): [*found, str(libraries)])
+    monkeypatch.setattr(sandbox, "_hidden", set())
+    every = f"sorted(f for _, _, files in os.walk({str(tmp_path)!r}) for f in files)"
+    with Worker() as worker:
+        assert ask(worker, every) == ["gradebook.db", "library.so", "module.py", "notes"]
+    sandbox.hide(course)
+    with Worker() as worker:
+        assert ask(worker, every) == ["library.so", "module.py"]
+        assert "Errno" in str(ask(worker, f"os.mkdir({str(course / 'new')!r})"))
+
+
 # What can be written
 
 
