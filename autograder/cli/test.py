@@ -31,10 +31,10 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
     if os.environ.get("AUTOGRADER_MODEL", "tiny") == "tiny":
         use_one_thread()
     work = find_work(stage, notebook)
-    if model:
+    if os.environ.get("AUTOGRADER_MODEL"):
         from autograder.model import load_model
 
-        load_model(model)  # says what is wrong with it, if anything is
+        load_model()  # says what is wrong with it, if anything is
     if watch:
         from autograder.cli.watch import watch_file
 

@@ -6,7 +6,6 @@ The visible cases of a student's own run and the hidden ones of a grading run di
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
@@ -15,6 +14,7 @@ import numpy as np
 
 from autograder.judge.recompute import Reference
 from autograder.model import GPT2Config, load_model, random_model
+from autograder.model.load import absolute_name
 from autograder.model.weights import Weights, replace_tensor
 
 VISIBLE_SEED = 0
@@ -106,7 +106,7 @@ def forget_passes() -> None:
 
 
 def trained_model(name: str | None = None) -> JudgeModel:
-    name = name or os.environ.get("AUTOGRADER_MODEL") or "tiny"
+    name = absolute_name(name or None)
     return JudgeModel({"name": name}, _trained_weights(name))
 
 

@@ -40,6 +40,12 @@ def resolve_name(name_or_path: str | Path | None) -> str:
     return os.fspath(name_or_path)
 
 
+def absolute_name(name_or_path: str | Path | None) -> str:
+    """The same model for a process with another folder and another home: a path, for all that lies in a folder."""
+    name = resolve_name(name_or_path)
+    return name if name == "tiny" or name in SHAPES else str(model_folder(name).resolve())
+
+
 def model_folder(name: str) -> Path:
     """The folder of a model given by name or path; ModelError says what to do when it is not there."""
     if name == "tiny":

@@ -22,7 +22,7 @@ from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwra
 START_SECONDS = 60.0
 MAX_MESSAGE = 600  # characters of an error's message
 CALL_SECONDS = 20.0
-_PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT", "AUTOGRADER_MODEL", "AUTOGRADER_CACHE")
+_PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ class WorkerGone(Exception):
 def environment(home: str) -> dict[str, str]:
     """All that a student's process is told of this machine's environment."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    if os.environ.get("AUTOGRADER_MODEL"):
+        from autograder.model.load import absolute_name
+
+        env["AUTOGRADER_MODEL"] = absolute_name(None)  # its home and its folder are others
     env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
     env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
     env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other

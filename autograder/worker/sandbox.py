@@ -141,10 +141,11 @@ def _python_folders() -> list[str]:
 
 def _model_folders() -> list[str]:
     folders = [str(PACKAGE.parent / "data" / "tiny-gpt2")]
-    name = os.environ.get("AUTOGRADER_MODEL", "")
-    if name and name != "tiny":
-        from autograder.model.load import SHAPES, model_folder
+    if os.environ.get("AUTOGRADER_MODEL"):
+        from autograder.model.load import absolute_name
 
-        if name not in SHAPES:  # those are random, and lie in no folder
-            folders.append(str(model_folder(name)))
+        chosen = Path(absolute_name(None))
+        if chosen.is_absolute():  # "tiny" is there already, and a model of random weights lies in no folder
+            linked = (path.resolve() for path in chosen.iterdir() if path.is_symlink())  # as in Hugging Face's cache
+            folders += [str(chosen), *(str(path) for path in linked if path.is_file())]
     return folders

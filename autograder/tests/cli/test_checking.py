@@ -136,6 +136,30 @@ def test_another_model_can_be_used(student, tmp_path):
     assert "model.safetensors" in result.stderr
 
 
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("given", ["by name", "by relative path", "in the environment", "as links"])
+def test_a_model_may_be_given_by_name_or_by_any_path(student, tmp_path, monkeypatch, given, wrapped):
+    """The worker has a home and a folder of its own."""
+    if not wrapped:
+        monkeypatch.setenv("AUTOGRADER_NO_BWRAP", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    notebook = student(solution())
+    if given in ("by name", "in the environment"):
+        shutil.copytree(model_folder("tiny"), tmp_path / "cache" / "autograder" / "models" / "gpt2")
+    elif given == "as links":
+        (notebook.parent / "mymodel").mkdir()
+        blobs = shutil.copytree(model_folder("tiny"), tmp_path / "blobs")
+        for path in blobs.iterdir():
+            (notebook.parent / "mymodel" / path.name).symlink_to(path)
+    else:
+        shutil.copytree(model_folder("tiny"), notebook.parent / "mymodel")
+    if given == "in the environment":
+        result = autograder("test", cwd=notebook.parent, AUTOGRADER_MODEL="gpt2")
+    else:
+        result = autograder("test", "--model", "gpt2" if given == "by name" else "mymodel", cwd=notebook.parent)
+    assert result.returncode == 0, result.stdout
+
+
 # Watching
 
 
