@@ -158,7 +158,7 @@ class _Unexpected(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if text.startswith(("Traceback", "The gradebook", "There was an error accessing")):
+        if text.startswith(("Traceback", "The gradebook", "The files", "There was an error accessing")):
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -31,15 +31,18 @@ from autograder.grading.records import (
     Record,
     read_record,
     record_path,
+    unreadable,
     write_record,
     write_report,
 )
+from autograder.grading.scores import answers, is_check, is_graded
 from autograder.grading.seed import SeedError, course_secret
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import Job, Marked, mark, recorded_name
-from autograder.judge.framework import checks_version
+from autograder.judge.framework import checks_of, checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
+from autograder.whole_file import share
 from autograder.worker.client import Cell
 from autograder.worker.sandbox import hide, isolation
 
@@ -77,19 +80,20 @@ class Batch:
         self._elsewhere: list[str] = []  # students whom other processes grade at this moment
         self._marked: dict[str, Marked] = {}  # the student who is being stored
         self._finished: dict[str, Record] = {}  # judged, and not yet on disk
+        self._answers: dict[str, str] = {}  # what a person has marked of the current student's earlier submission
         self._graded: dict[str, tuple[Note, ...]] = {}
         self._refused: dict[str, str] = {}
         self._why_failed = "nbgrader could not go on with it; see the messages above."
         self._ignore: list[str] = list(converter.coursedir.ignore)
+        self._group: bool = converter.coursedir.groupshared  # several accounts grade
         self._started, self._started_at = time.monotonic(), now()
         self._watcher: Watcher = getattr(converter, "watcher", None) or LogWatcher(converter.log)
-        self._course_hook = converter.pre_convert_hook
-        self._course_post_hook = converter.post_convert_hook
         self._convert = converter.convert_notebooks
         self._init_destination = converter.init_destination
-        converter.pre_convert_hook = self._before_submission
-        converter.post_convert_hook = self._after_submission
+        self._set_permissions = converter.set_permissions
+        # The first and the last that nbgrader does for a submission; errors of what it calls hooks, it passes over
         converter.init_destination = self._begin_submission
+        converter.set_permissions = self._store
         converter.convert_notebooks = self._run  # nothing else of nbgrader's is called once after a whole batch
 
     # The run as a whole
@@ -99,11 +103,11 @@ class Batch:
         with one_engine():
             try:
                 self._common = self._read_course()
+                self._claims = self._begin_claims()
             except (NotGraded, SeedError) as error:
                 log.error(str(error))
                 raise CourseProblem(str(error)) from None
             log.addFilter(reasons)
-            self._claims = Claims(self._autograded)
             try:
                 self._take_in_all_folders()
                 students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
@@ -117,11 +121,17 @@ class Batch:
         if outcome.not_graded:
             raise NbGraderException("Some submissions could not be graded; see the table above.")
 
+    def _begin_claims(self) -> Claims:
+        try:
+            return Claims(self._autograded, self._group)
+        except OSError as error:
+            raise NotGraded(
+                f"{error.filename} cannot be used ({error.strerror}); let this account write to it."
+            ) from None
+
     def _grade_all(self, students: list[str]) -> None:
         jobs = getattr(self.converter, "jobs", None) or default_jobs()
-        excluded = self.converter.coursedir.student_id_exclude.split(",")
-        candidates = [s for s in students if s not in excluded]
-        self._ahead = LookAhead(self._mark, candidates, jobs, self._will_be_asked_for)
+        self._ahead = LookAhead(self._mark, students, jobs, self._will_be_asked_for)
         folders = dict(self.converter.assignments)
         try:
             self._loop()
@@ -170,17 +180,20 @@ class Batch:
     def _take_in_all_folders(self) -> None:
         """Also the students whose notebook has another name or is missing: nbgrader would pass over them in silence."""
         converter = self.converter
+        converter.assignments = {f: n for f, n in converter.assignments.items() if not _is_excluded(converter, f)}
         if self.stage is None or converter.coursedir.notebook_id != "*":
             return
         for folder in sorted(map(Path, folders_of(converter))):
             converter.assignments[str(folder)] = [str(folder / f"{self.stage.module}.ipynb")]
-            reason = folder_problem(folder)
+            name = folder.parent.name
+            student = self._student_of(str(folder)) if name.isprintable() else recorded_name(name)
+            if reason := folder_problem(folder):
+                self._give_up(student, reason)
+            elif reason := unreadable(self._autograded, self.assignment, student):  # another account's marks stay
+                reason += "; let this account read it, and c.CourseDirectory.groupshared = True does from then on."
             if reason:
                 del converter.assignments[str(folder)]
-                name = folder.parent.name
-                student = self._student_of(str(folder)) if name.isprintable() else recorded_name(name)
                 self._refused[student] = reason
-                self._give_up(student, reason)
 
     def _student_of(self, folder: str) -> str:
         resources = self.converter.init_single_notebook_resources(str(Path(folder) / "any.ipynb"))
@@ -203,7 +216,7 @@ class Batch:
                 not_graded += 1
                 reason = self._refused.get(student) or (record.reason if record else "")
                 lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it."))
-        report = write_report(self._autograded, self.assignment) if self._autograded.is_dir() else None
+        report = write_report(self._autograded, self.assignment, self._group) if self._autograded.is_dir() else None
         seconds = time.monotonic() - self._started
         return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report, isolation().missing)
 
@@ -234,7 +247,9 @@ class Batch:
         if self._is_there(student_id) and not self._is_complete(student_id):
             rmtree(str(self._autograded / student_id / self.assignment))  # left by a run that was killed
         wanted = not self._was_just_graded(student_id) and self._init_destination(assignment_id, student_id)
-        if not wanted:
+        if wanted:
+            self._prepare(student_id)
+        else:
             self._current = None
             self._claims.release(student_id)
             self._watcher.settled(student_id)
@@ -245,11 +260,9 @@ class Batch:
         student, self._current = self._current, None
         if student is None:
             return
+        self._finished.pop(student, None)
         if student not in self._graded:
-            record = read_record(self._autograded, self.assignment, student)
-            reason = record.reason if record and record.status == NOT_GRADED else ""
-            self._refused[student] = reason or self._why_failed
-            self._give_up(student, self._refused[student])
+            self._give_up(student, self._refused.setdefault(student, self._why_failed))
         self._ahead.drop(student)
         self._claims.release(student)
         self._watcher.settled(student)
@@ -259,18 +272,30 @@ class Batch:
             self._forget(student)
         except SQLAlchemyError as error:
             self.converter.log.error("The gradebook cannot be used: %s", error)
-        self._record_failure(student, reason)
+        except OSError as error:
+            self.converter.log.error("The files of an earlier grading of %s cannot be removed: %s", student, error)
+        try:
+            write_record(self._autograded, self._record(student, status=NOT_GRADED, reason=reason), self._group)
+        except OSError as error:
+            self.converter.log.error("The files about %s cannot be written: %s", student, error)
 
-    def _before_submission(self, assignment: str, student: str, notebooks: list[str]) -> None:
-        """nbgrader's pre_convert_hook: old scores go before anything can fail, and only known files are copied."""
-        if self._course_hook:
-            self._course_hook(assignment=assignment, student=student, notebooks=notebooks)
-        folder = Path(notebooks[0]).parent
-        self._reset(self._student_of(str(folder)))
-        record_path(self._autograded, self.assignment, self._student_of(str(folder))).unlink(missing_ok=True)
-        known = {p.name for p in self._source.iterdir()} | {"timestamp.txt"}
-        others = [glob.escape(p.name) for p in folder.iterdir() if not may_be_copied(p, known)]
+    def _prepare(self, student: str) -> None:
+        """Before anything can fail, old scores go; and only files that the course knows will be copied."""
+        folder = self._submitted / student / self.assignment
+        before = read_record(self._autograded, self.assignment, student)
+        done = self._reset(student)
+        self._answers = {name: text for name, text in before.answers.items() if name in done} if before else {}
+        try:
+            record_path(self._autograded, self.assignment, student).unlink(missing_ok=True)
+            known = {p.name for p in self._source.iterdir()} | {"timestamp.txt"}
+            others = [glob.escape(p.name) for p in folder.iterdir() if not may_be_copied(p, known)]
+        except OSError as error:
+            raise self._refusal(student, f"{error.filename} cannot be used ({error.strerror}).") from None
         self.converter.coursedir.ignore = [*self._ignore, *others]
+
+    def _refusal(self, student: str, reason: str) -> NotGraded:
+        self._refused[student] = reason
+        return NotGraded(reason)
 
     def marked(self, student: str) -> Marked:
         """The graded submission of a student, computed when it is first asked for."""
@@ -279,10 +304,9 @@ class Batch:
             try:
                 self._marked[student] = self._ahead.take(student) if self._ahead else self._mark(student)
             except (NotebookError, GradingError, SeedError, NotGraded) as error:
-                self._record_failure(student, str(error))
-                raise NotGraded(str(error)) from None
+                raise self._refusal(student, str(error)) from None
             except Exception as error:
-                self._record_failure(student, f"the grader failed with {type(error).__name__}: {error}")
+                self._refused[student] = f"the grader failed with {type(error).__name__}: {error}"
                 raise
         return self._marked[student]
 
@@ -310,16 +334,25 @@ class Batch:
             max_score=most,
             seconds=round(marked.result.seconds, 2),
             checks=checks,
+            answers=answers(marked.notebook),
             notes=[_plain_note(n) for n in marked.result.notes],
         )
 
-    def _after_submission(self, assignment: str, student: str, notebooks: list[str]) -> None:
-        """nbgrader's post_convert_hook: scores and notebook are stored, so the record may say so."""
-        for finished in list(self._finished):
-            write_record(self._autograded, self._finished.pop(finished))
-            self._graded[finished] = self._marked[finished].result.notes
-        if self._course_post_hook:
-            self._course_post_hook(assignment=assignment, student=student, notebooks=notebooks)
+    def unchanged_answers(self, student: str) -> list[str]:
+        """The answers that a person has marked, and that are still what they were then."""
+        now_there = self._finished[student].answers
+        return [name for name, text in self._answers.items() if now_there.get(name) == text]
+
+    def _store(self, assignment_id: str, student: str) -> None:
+        """nbgrader's set_permissions: scores and notebook are stored, so the record may say so."""
+        self._set_permissions(assignment_id, student)
+        if self._group:
+            share(self._autograded / student)  # nbgrader sees to what is in it
+        try:
+            write_record(self._autograded, self._finished.pop(student), self._group)
+        except OSError as error:
+            raise self._refusal(student, f"its record cannot be written ({error.strerror or error}).") from None
+        self._graded[student] = self._marked[student].result.notes
 
     def _job(self, student: str) -> Job:
         return Job(student=student, folder=self._submitted / student / self.assignment, **self._common)
@@ -334,15 +367,24 @@ class Batch:
         path = self._source / f"{self.stage.module}.ipynb"
         if not path.is_file():
             raise NotGraded(f"{path} is missing; run: autograder build")
+        try:
+            source = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise NotGraded(f"{path} cannot be read ({error}); run: autograder build") from None
         coursedir = self.converter.coursedir
         try:
             self.points = max_points(coursedir.db_url, coursedir.course_id, self.assignment, self.stage.module)
         except MissingEntry:
             raise NotGraded(f"The gradebook does not know {self.assignment}; run: autograder build") from None
+        except SQLAlchemyError as error:
+            why = getattr(error, "orig", error)
+            raise NotGraded(f"The gradebook cannot be used ({why}); nothing was graded.") from None
+        if odd := _out_of_step(source, {check.id for check in checks_of(self.stage.name)}, set(self.points)):
+            raise NotGraded(f"Checks, course/source and gradebook differ in {', '.join(odd)}; run: autograder build")
         given = self._source / "given.py"
         return {
             "stage": self.stage,
-            "source_notebook": json.loads(path.read_text(encoding="utf-8")),
+            "source_notebook": source,
             "given": given if given.is_file() else None,
             "secret": course_secret(Path(self.converter.coursedir.root)),
             "limits": self._limits,
@@ -384,11 +426,9 @@ class Batch:
 
     # Records
 
-    def _reset(self, student: str) -> None:
-        reset_scores(self.converter.coursedir.db_url, self.converter.coursedir.course_id, self.assignment, student)
-
-    def _record_failure(self, student: str, reason: str) -> None:
-        write_record(self._autograded, self._record(student, status=NOT_GRADED, reason=reason))
+    def _reset(self, student: str) -> set[str]:
+        coursedir = self.converter.coursedir
+        return reset_scores(coursedir.db_url, coursedir.course_id, self.assignment, student)
 
     def _record(self, student: str, **values: Any) -> Record:
         return Record(
@@ -403,18 +443,39 @@ class Batch:
 
 def folders_of(converter: Autograde) -> list[str]:
     """The folders that were handed in for the converter's assignment, by the students it is restricted to."""
-    patterns = getattr(converter, "student_patterns", None) or [converter.coursedir.student_id]
-    found = {f for p in patterns for f in glob.glob(converter._format_source(converter.coursedir.assignment_id, p))}
-    return sorted(folder for folder in found if Path(folder).is_dir())
+    students = getattr(converter, "student_patterns", None) or [converter.coursedir.student_id]
+    patterns = [converter._format_source(converter.coursedir.assignment_id, student) for student in students]
+    found = {folder for pattern in patterns for folder in glob.glob(pattern) if os.path.isdir(folder)}
+    # What a student's folder holds that this account may not enter, nobody knows, and the assistant has to be told
+    every = {folder for pattern in patterns for folder in glob.glob(os.path.dirname(pattern)) if os.path.isdir(folder)}
+    shut = {os.path.join(f, converter.coursedir.assignment_id) for f in every if not os.access(f, os.X_OK)}
+    return sorted(folder for folder in found | shut if not _is_excluded(converter, folder))
+
+
+def _is_excluded(converter: Autograde, folder: str) -> bool:
+    return Path(folder).parent.name in converter.coursedir.student_id_exclude.split(",")
+
+
+def _out_of_step(source: dict[str, Any], checks: set[str], in_gradebook: set[str]) -> list[str]:
+    """The cells with points that are not everywhere where they have to be."""
+    graded = {cell["metadata"]["nbgrader"]["grade_id"]: is_check(cell) for cell in source["cells"] if is_graded(cell)}
+    return sorted({name for name, check in graded.items() if check} ^ checks | set(graded) ^ in_gradebook)
 
 
 class _ReasonsNotTracebacks(logging.Filter):
-    """nbgrader logs the whole traceback of a failed submission; of a NotGraded the reason is enough."""
+    """nbgrader logs the whole traceback of a failed submission; of a NotGraded the reason is enough.
+
+    A file's name in a message can end no line and tell the terminal nothing.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        if text.startswith("Traceback") and f"{NotGraded.__name__}: " in text.strip().splitlines()[-1]:
-            record.msg, record.args = text.strip().splitlines()[-1].split(": ", 1)[1], ()
+        text = record.getMessage().strip()
+        if text.startswith("Traceback"):
+            if f"{NotGraded.__name__}: " in text.splitlines()[-1]:
+                text = text.splitlines()[-1].split(": ", 1)[1]
+        else:
+            text = text.replace("\n", " ")
+        record.msg, record.args = "".join(c if c.isprintable() or c == "\n" else "?" for c in text), ()
         return True
 
 

@@ -82,7 +82,6 @@ class Course:
         coursedir = self._app.coursedir
         coursedir.assignment_id = stage.assignment
         converter = _Converter(coursedir=coursedir, parent=self._app)
-        converter.stage = stage
         converter.student_patterns = [glob.escape(student) for student in students]
         return converter
 
@@ -90,14 +89,9 @@ class Course:
 class _Converter(Autograde):
     """nbgrader's, for all of a class or several students by name."""
 
-    stage: Stage
     watcher: Watcher
     jobs: int | None = None
     student_patterns: Sequence[str] = ()
-
-    def init_notebooks(self) -> None:
-        """Every folder that was handed in; which of them can be graded, Batch says."""
-        self.assignments = {f: [str(Path(f) / f"{self.stage.module}.ipynb")] for f in folders_of(self)}
 
 
 class _Kept(Watcher):

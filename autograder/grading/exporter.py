@@ -12,7 +12,7 @@ from nbgrader.converters import Autograde
 from traitlets import Bool, Float
 
 from autograder.display.run import SECONDS
-from autograder.grading.batch import Batch
+from autograder.grading.batch import Batch, folders_of
 from autograder.grading.grade import Limits
 
 
@@ -56,3 +56,22 @@ class SubmissionExporter(NotebookExporter):
 
     def _validate_preprocessor(self, nbc: Any, preprocessor: Any) -> None:
         """Nothing after each step: the notebook is made of the course's own cells, and is validated when written."""
+
+
+_find_notebooks = Autograde.init_notebooks
+
+
+def _take_in_folders(converter: Autograde) -> None:
+    """Every folder that was handed in; which of them can be graded, Batch says.
+
+    nbgrader stops where no folder holds a notebook, and the scores of what was handed in earlier would stay.
+    """
+    ours = issubclass(converter.exporter_class, SubmissionExporter) and converter.coursedir.notebook_id == "*"
+    converter.notebooks = []
+    converter.assignments = {folder: [] for folder in folders_of(converter)} if ours else {}
+    if not converter.assignments:
+        _find_notebooks(converter)
+
+
+# The class's method, as the converter calls it before it makes its exporter. The module it has imported by then.
+Autograde.init_notebooks = _take_in_folders

@@ -58,24 +58,28 @@ def one_commit(gradebook: Gradebook) -> Iterator[None]:
         del session.commit
 
 
-def reset_scores(db_url: str, course_id: str, assignment: str, student: str) -> None:
+def reset_scores(db_url: str, course_id: str, assignment: str, student: str) -> set[str]:
     """Take back what an earlier grading found, so that no old score survives a grading that fails.
 
-    What a person gave stays: manual scores, extra credit, comments.
+    What a person gave stays: manual scores, extra credit, comments. Returns the cells that a person was done with.
     """
+    done: set[str] = set()
     with Gradebook(db_url, course_id) as gradebook:
         try:
             submission = gradebook.find_submission(assignment, student)
         except MissingEntry:
-            return
+            return done
         for notebook in submission.notebooks:
             notebook.late_submission_penalty = None
             for grade in notebook.grades:
+                if grade.manual_score is not None and not grade.needs_manual_grade:
+                    done.add(grade.name)
                 grade.auto_score = None
                 grade.needs_manual_grade = True  # until nbgrader stores a new score, a person has to look at it
             for comment in notebook.comments:
                 comment.auto_comment = None
         gradebook.db.commit()
+    return done
 
 
 def max_points(db_url: str, course_id: str, assignment: str, notebook: str) -> dict[str, float]:

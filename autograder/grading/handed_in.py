@@ -13,13 +13,20 @@ _LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submissio
 
 def may_be_copied(path: Path, known: set[str]) -> bool:
     """Whether nbgrader may copy the file to the marked folder: only files that the course knows."""
-    if path.name not in known or path.is_symlink() or not path.is_file():
+    if path.name not in known or path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
         return False
     return path.stat().st_size <= _LARGEST_COPIED
 
 
 def folder_problem(folder: Path) -> str | None:
     """Why a submission's folder cannot even be handed to nbgrader."""
+    try:
+        return _problem(folder)
+    except OSError as error:
+        return f"the folder or its timestamp.txt cannot be read ({error.strerror or error}); let this account read them"
+
+
+def _problem(folder: Path) -> str | None:
     name = folder.parent.name
     if not name.isprintable() or len(os.fsencode(name)) > 200:
         return "the name of the student's folder has characters that cannot be shown, or too many; rename it"
@@ -27,6 +34,7 @@ def folder_problem(folder: Path) -> str | None:
         return "the folder's name holds one of * ? [ ]; rename it"
     if folder.is_symlink() or folder.parent.is_symlink():
         return "the folder is a link to another one; put the submission itself there"
+    os.listdir(folder)
     stamp = folder / "timestamp.txt"
     if stamp.is_symlink() or (stamp.exists() and not stamp.is_file()):
         return "timestamp.txt is not a file; remove it"
@@ -35,6 +43,6 @@ def folder_problem(folder: Path) -> str | None:
             text = stamp.read_text(encoding="utf-8").strip() if stamp.stat().st_size < 1000 else "?"
             if text:
                 parse_utc(text)
-        except (ValueError, OverflowError, OSError):
+        except (ValueError, OverflowError):
             return "timestamp.txt does not hold a time such as 2026-01-31 12:00:00 UTC; correct or remove it"
     return None

@@ -9,7 +9,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from autograder.grading.batch import Batch, NotGraded, now
 from autograder.grading.gradebook import one_commit
-from autograder.grading.scores import check_message, scaled_score, score_outputs
+from autograder.grading.scores import check_message, is_check, scaled_score, score_outputs
 
 
 def _batch(preprocessor: NbGraderPreprocessor) -> Batch:
@@ -19,11 +19,6 @@ def _batch(preprocessor: NbGraderPreprocessor) -> Batch:
     return batch
 
 
-def _is_check(cell: Any) -> bool:
-    nbgrader = cell.metadata.get("nbgrader", {})
-    return cell.cell_type == "code" and nbgrader.get("grade", False) and not nbgrader.get("solution", False)
-
-
 class RebuildFromSource(NbGraderPreprocessor):
     """Gives the course's own notebook with the student's sources in it, and nothing else of the submission."""
 
@@ -31,7 +26,7 @@ class RebuildFromSource(NbGraderPreprocessor):
         marked = _batch(self).marked(resources["nbgrader"]["student"])
         rebuilt = nbformat.from_dict(marked.notebook)
         for cell in rebuilt.cells:
-            if _is_check(cell):  # no score yet; to nbgrader a cell without outputs would mean full points
+            if is_check(cell):  # no score yet; to nbgrader a cell without outputs would mean full points
                 cell.outputs = nbformat.from_dict(score_outputs(0.0, "Not graded."))
         return rebuilt, resources
 
@@ -46,7 +41,7 @@ class WriteScores(NbGraderPreprocessor):
         results = {r.check.id: r for r in marked.result.results}
         points = batch.points
         when, scores = now(), {}
-        for cell in filter(_is_check, nb.cells):
+        for cell in filter(is_check, nb.cells):
             name = cell.metadata.nbgrader.grade_id
             if name not in results or name not in points:
                 raise NotGraded(f"the check {name} is not known to checks and gradebook alike; run: autograder build")
@@ -61,7 +56,7 @@ class WriteScores(NbGraderPreprocessor):
                 "passed": result.passed,
             }
         for cell in nb.cells:
-            if cell.cell_type == "code" and not _is_check(cell):
+            if cell.cell_type == "code" and not is_check(cell):
                 cell.outputs = nbformat.from_dict(marked.shown.outputs.get(cell.id, []))
         missing = sorted(set(results) - set(scores))
         if missing:
@@ -73,7 +68,11 @@ class WriteScores(NbGraderPreprocessor):
 class _OneCommit(NbGraderPreprocessor):
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         with one_commit(self.gradebook):
-            return super().preprocess(nb, resources)
+            result = super().preprocess(nb, resources)
+            for name in _batch(self).unchanged_answers(self.student_id):  # nothing there for a person to look at again
+                grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
+                grade.needs_manual_grade = False
+            return result
 
 
 class SaveScores(SaveAutoGrades, _OneCommit):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import textwrap
 from typing import Any
@@ -26,6 +27,25 @@ def score_outputs(score: float, message: str) -> list[dict[str, Any]]:
             "metadata": {},
         },
     ]
+
+
+def is_graded(cell: Any) -> bool:
+    """Whether a notebook's cell has points, by a check or by hand."""
+    return bool(cell["metadata"].get("nbgrader", {}).get("grade", False))
+
+
+def is_check(cell: Any) -> bool:
+    """Whether the points of a cell are a check's."""
+    return is_graded(cell) and cell["cell_type"] == "code" and not cell["metadata"]["nbgrader"].get("solution", False)
+
+
+def answers(notebook: Any) -> dict[str, str]:
+    """A digest of each answer that a person marks, by the cell's name."""
+    return {
+        cell["metadata"]["nbgrader"]["grade_id"]: hashlib.sha256("".join(cell["source"]).encode()).hexdigest()
+        for cell in notebook["cells"]
+        if is_graded(cell) and not is_check(cell)
+    }
 
 
 def scaled_score(result: CheckResult, max_points: float) -> float:

@@ -69,23 +69,34 @@ def mark(job: Job) -> Marked:
     if shown.problem:
         note = Note("display", None, f"Charts could not be drawn: {shown.problem}.")
         result = replace(result, notes=(*result.notes, note))
-    return Marked(rebuilt.notebook, result, path.name, file_digest(path), shown)
+    return Marked(rebuilt.notebook, result, printable(path.name), file_digest(path), shown)
 
 
 def file_digest(path: Path) -> str:
+    """A digest of a submitted file; NotebookError when it cannot be read."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:  # in pieces: what was handed in again may be of any size
-        while piece := file.read(2**20):
-            digest.update(piece)
+    try:
+        with path.open("rb") as file:  # in pieces: what was handed in again may be of any size
+            while piece := file.read(2**20):
+                digest.update(piece)
+    except OSError as error:
+        raise _unreadable(path.name, error) from None
     return digest.hexdigest()
+
+
+def _unreadable(what: str, error: OSError) -> NotebookError:
+    return NotebookError(f"{what} cannot be read ({error.strerror or error}); let this account read it.")
 
 
 def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ...]]:
     """The notebook to grade: the one of the assignment's name, or the only one that can be meant."""
     expected = f"{stage.module}.ipynb"
-    found = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".ipynb" and not p.name.startswith("."))
-    links = [p.name for p in found if p.is_symlink()]
-    found = [p for p in found if p.is_file() and not p.is_symlink()]
+    try:
+        found = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".ipynb" and not p.name.startswith("."))
+        links = [p.name for p in found if p.is_symlink()]
+        found = [p for p in found if p.is_file() and not p.is_symlink()]
+    except OSError as error:
+        raise _unreadable("The submission", error) from None
     exact = [p for p in found if p.name == expected]
     if exact:
         others = [printable(p.name) for p in found if p.name != expected]

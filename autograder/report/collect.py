@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE
-from autograder.grading.records import GRADED, Record, read_records
+from autograder.grading.records import GRADED, Record, read_records, unreadable
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import recorded_name
 from autograder.judge.bugs import NOT_WRITTEN
@@ -163,7 +163,9 @@ def collect(course: Path, stage: Stage) -> ClassReport | None:
         remarks += said
         if student not in records:
             sentence = "handed in, and not marked yet."
-            if student in unread:
+            if reason := unreadable(autograded, stage.assignment, student):
+                sentence = f"{reason}; let this account read it."
+            elif student in unread:
                 sentence = "its record cannot be read; nbgrader autograde --force grades it again."
             remarks.append((NOT_MARKED, sentence, student))
         elif row.score is not None:

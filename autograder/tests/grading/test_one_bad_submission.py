@@ -1,0 +1,194 @@
+"""What one submission, or the course's own configuration, may not do to the marks of the others: by both commands.
+
+The class is marked by an account that permissions hold for: root goes without the capabilities that set it above them.
+"""
+
+import os
+import re
+import shutil
+
+import pytest
+
+from autograder.grading.records import read_record
+from autograder.tests.course import CHECKS, NAME, STAGE, Course
+from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, run
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix" or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="needs permissions that hold"
+)
+ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+COMMANDS = pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
+FULL = {i: float(c.points) for i, c in CHECKS.items()}
+LATIN = os.fsdecode(b"caf\xe9.ipynb")
+HOOKS = """
+def fails(**kwargs):
+    raise RuntimeError("the course's own hook")
+
+c.Autograde.pre_convert_hook = c.Autograde.post_convert_hook = fails
+c.CourseDirectory.student_id_exclude = "excluded,excluded-shut"
+"""
+
+
+def ordinary(course, command, *options):
+    return run(course, [*ORDINARY, *command], *options)
+
+
+def row(done, student):
+    """The sentence about a student in the table, after what it is."""
+    found = re.findall(
+        rf"^ *{re.escape(student)} +(note|NOT GRADED|stale)  +(.*)$", done.stdout + done.stderr, re.MULTILINE
+    )
+    assert len(found) == 1, (student, found, done.stdout + done.stderr)
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    course = Course(tmp_path_factory.mktemp("built") / "course")
+    for name in ("adele", "zoe"):
+        course.hand_in(name)
+    return course
+
+
+@pytest.fixture
+def course(built, tmp_path):
+    return copy_of(built, tmp_path / "course")
+
+
+@pytest.fixture(scope="module", params=[GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
+def marked(request, built, tmp_path_factory):
+    """The class with everything wrong at once, after one run."""
+    course = copy_of(built, tmp_path_factory.mktemp("marked") / "course")
+    with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
+        config.write(HOOKS)
+    for name in ("shut-folder", "shut-student", "shut-time", "shut-notebook", "shut-given", "linked", "recorded"):
+        course.hand_in(name)
+    for name in ("excluded", "excluded-shut"):
+        course.hand_in(name)
+    course.hand_in("latin", name=LATIN)
+    course.hand_in("latin-broken", name=LATIN)
+    course.path("latin-broken", name=LATIN).write_text("{")
+    course.path("linked").with_name("leak.txt").symlink_to("/etc/hostname")
+    (course.folder / "autograded" / ".records" / STAGE.assignment / "recorded.json").mkdir(parents=True)
+    course.path("shut-time").with_name("timestamp.txt").touch()
+    shut = [
+        course.path("shut-folder").parent,
+        course.path("shut-student").parent.parent,
+        course.path("shut-time").with_name("timestamp.txt"),
+        course.path("shut-notebook"),
+        course.path("shut-given").with_name("given.py"),
+        course.path("excluded-shut").parent,
+    ]
+    for path in shut:
+        path.chmod(0)
+    course.done = ordinary(course, request.param)
+    yield course
+    for path in shut:
+        path.chmod(0o700)
+
+
+def test_what_cannot_be_read_is_named_and_the_run_goes_on(marked):
+    said = marked.done.stdout + marked.done.stderr
+    assert marked.done.returncode == 1
+    assert said.count("Traceback") == said.count("RuntimeError: the course's own hook")
+    for name in ("shut-folder", "shut-student", "shut-time"):
+        what, sentence = row(marked.done, name)
+        assert what == "NOT GRADED" and "timestamp.txt cannot be read (Permission denied); let this account" in sentence
+    assert (
+        row(marked.done, "shut-notebook")[1]
+        == f"{NAME} cannot be opened (Permission denied); let this account read it."
+    )
+    assert "recorded.json cannot be used (Is a directory)" in row(marked.done, "recorded")[1]
+
+
+def test_the_others_have_every_point(marked):
+    for name in ("adele", "zoe", "shut-given", "linked", "latin"):
+        assert marked.scores(name) == FULL, name
+        assert read_record(marked.folder / "autograded", STAGE.assignment, name).status == "graded"
+
+
+def test_a_file_name_that_is_no_text_costs_nothing(marked):
+    assert row(marked.done, "latin") == ("note", "The notebook was named caf?.ipynb.")
+    assert read_record(marked.folder / "autograded", STAGE.assignment, "latin").file == "caf?.ipynb"
+    assert row(marked.done, "latin-broken")[1].startswith("caf?.ipynb is not valid JSON")
+    assert not list((marked.folder / "autograded").rglob("*.tmp"))
+
+
+def test_a_hook_of_the_courses_that_fails_lets_no_link_through(marked):
+    assert {p.name for p in marked.path("linked", "autograded").parent.iterdir()} == {NAME, "given.py"}
+
+
+def test_who_is_excluded_is_no_part_of_the_run(marked):
+    assert "excluded" not in marked.done.stdout + marked.done.stderr
+    assert not list((marked.folder / "autograded").rglob("excluded*"))
+
+
+@COMMANDS
+def test_nobodys_marks_are_touched_when_the_course_is_not_in_step_with_its_checks(course, command):
+    assert run(course, GRADE).returncode == 0
+    path = course.folder / "source" / STAGE.assignment / NAME
+    source, check = path.read_text(encoding="utf-8"), next(iter(CHECKS))
+    path.write_text(source.replace(f'"grade_id": "{check}"', '"grade_id": "other-check"'), encoding="utf-8")
+    done = run(course, command, "--force")
+    sentence = f"Checks, course/source and gradebook differ in other-check, {check}; run: autograder build"
+    assert done.returncode != 0 and sentence in done.stderr and "Traceback" not in done.stdout + done.stderr
+    path.write_text("{", encoding="utf-8")
+    done = run(course, command, "--force")
+    assert f"{NAME} cannot be read (" in done.stderr and "Traceback" not in done.stdout + done.stderr
+    for name in ("adele", "zoe"):
+        assert course.scores(name) == FULL and course.path(name, "autograded").exists()
+
+
+@COMMANDS
+def test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more(course, command):
+    assert run(course, GRADE).returncode == 0
+    for name in ("adele", "zoe"):
+        course.path(name).rename(course.path(name, name="notes.txt"))
+    done = run(course, command, "--force")
+    assert done.returncode == 1 and "No notebooks were matched" not in done.stderr
+    for name in ("adele", "zoe"):
+        assert row(done, name)[1] == f"There is no notebook in the submission; {NAME} is needed."
+        assert set(course.scores(name).values()) == {None}
+    for name in ("adele", "zoe"):
+        shutil.rmtree(course.path(name).parent)
+    done = run(course, command, "--force")
+    assert done.returncode != 0 and re.search("No notebooks were matched|Nothing was handed in", done.stderr)
+
+
+@COMMANDS
+def test_an_answer_that_a_person_has_marked_waits_for_nobody_until_it_changes(course, command):
+    written = ("why-positions", "when-to-save")
+    for name in ("adele", "zoe"):
+        hand_in_again(course, name, "Because.")
+    assert run(course, GRADE).returncode == 0
+    with course.gradebook() as gradebook:
+        for name in ("adele", "zoe"):
+            for cell in written:
+                grade = gradebook.find_grade(cell, STAGE.module, STAGE.assignment, name)
+                assert grade.needs_manual_grade
+                grade.manual_score, grade.needs_manual_grade = 1.0, False
+        # One mark is given, and the person wants to come back to it
+        gradebook.find_grade(written[1], STAGE.module, STAGE.assignment, "adele").needs_manual_grade = True
+        gradebook.db.commit()
+    hand_in_again(course, "zoe", "I have thought again.")
+    assert run(course, command, "--force").returncode == 0
+    with course.gradebook() as gradebook:
+        found = {
+            (name, cell): gradebook.find_grade(cell, STAGE.module, STAGE.assignment, name)
+            for name in ("adele", "zoe")
+            for cell in written
+        }
+        assert {grade.manual_score for grade in found.values()} == {1.0}
+        assert [where for where, grade in found.items() if not grade.needs_manual_grade] == [("adele", written[0])]
+
+
+def hand_in_again(course, student, text):
+    """The student's notebook with this answer to every question."""
+
+    def change(notebook):
+        for cell in notebook["cells"]:
+            if cell["metadata"].get("nbgrader", {}).get("solution") and cell["cell_type"] == "markdown":
+                cell["source"] = text
+
+    shutil.rmtree(course.path(student).parent)
+    course.hand_in(student, change=change)
