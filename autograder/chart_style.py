@@ -39,7 +39,7 @@ STYLE = {
     "lines.markersize": 5.5,
     "hatch.linewidth": 0.6,
 }
-_DPI = 144  # drawn at twice the size it is shown in, for sharp text
+DPI = 144  # drawn at twice the size it is shown in, for sharp text
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
@@ -54,7 +54,7 @@ class Chart:
 
     def save(self, path: Any) -> None:
         """Write the chart to a file; the suffix decides the format (.png, .svg, .pdf)."""
-        self.figure.savefig(path, dpi=_DPI)
+        self.figure.savefig(path, dpi=DPI)
 
     def show(self) -> None:
         """Show the chart now, where it is not the last line of a cell."""
@@ -64,7 +64,7 @@ class Chart:
 
     def png(self) -> bytes:
         buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=_DPI)
+        self.figure.savefig(buffer, format="png", dpi=DPI)
         return buffer.getvalue()
 
     def __str__(self) -> str:

@@ -26,6 +26,7 @@ def main() -> None:
     from traitlets import default
 
     import autograder
+    from autograder import chart_style
     from autograder.display.outputs import MAX_CELL
     from autograder.worker import limits
     from autograder.worker.runtime import import_given
@@ -52,6 +53,7 @@ def main() -> None:
             """None: it would be one more socket, and the grader looks at the process."""
 
     autograder._in_worker = True
+    chart_style.DPI = 96  # as it is shown; at twice the size, one of a notebook's charts has nearly 100 kB
     os.environ.pop("MPLBACKEND", None)  # figures are shown, which ipykernel sees to
     sys.path.append(os.getcwd())  # last, so that a file written here as numpy.py is not NumPy
     Path("connection.json").write_text(json.dumps(told["connection"]), encoding="utf-8")
