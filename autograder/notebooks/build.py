@@ -1,7 +1,8 @@
 """solutions/*.py to course/source and course/release, the same bytes every time.
 
 The source notebook of a stage is its script with nbgrader's metadata; the released one is what nbgrader's
-generate_assignment makes of it. Everything is made in a temporary folder first, so that a failed build changes nothing.
+generate_assignment makes of it. Everything is made in a temporary folder first, so that a build that fails leaves the
+notebooks as they were.
 """
 
 from __future__ import annotations
