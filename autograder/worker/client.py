@@ -122,9 +122,8 @@ class Worker:
     def _end_code(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(timeout=2)
-            if code < 0:
-                with contextlib.suppress(ValueError):
-                    return f"signal {signal.Signals(-code).name}"
+            with contextlib.suppress(ValueError):  # bubblewrap tells of a signal as a shell does
+                return f"signal {signal.Signals(code - 128 if code > 128 else -code).name}"
             return f"exit status {code}"
         return "its pipe was closed"
 
@@ -140,10 +139,14 @@ class Worker:
         except TimeoutError:
             raise self._too_late(seconds, doing) from None
         reply = self._wait(deadline, seconds, doing)
-        if reply.pop("number", None) != number:
+        said, error, changed = reply.pop("number", None), reply.get("error"), reply.get("changed", [])
+        if type(said) is not int or said != number:  # an array would answer the comparison with an array
             self.close()
             raise WorkerGone(f"a reply that answers no question came while {doing}")
-        if isinstance(reply.get("error"), dict):
+        if not (error is None or isinstance(error, dict)) or not isinstance(changed, list):
+            self.close()
+            raise WorkerGone(f"a malformed reply came while {doing}")
+        if error is not None:
             reply["error"] = _plain_error(reply["error"])
         return reply
 

@@ -238,6 +238,32 @@ def test_a_reply_that_was_never_asked_for_is_not_taken_for_an_answer():
         worker_student(worker).ids("generate", [1])
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "'number': np.array([r['number']])",
+        "'number': np.array([], dtype=int)",
+        "'number': float(r['number'])",
+        "'error': 'a text'",
+        "'error': np.zeros(2)",
+        "'changed': np.zeros(2)",
+    ],
+)
+def test_a_malformed_reply_ends_the_worker_and_is_no_error_of_the_graders(wrong):
+    forge = (
+        "import numpy as np, autograder.worker.protocol as p\nreal = p.encode\ndef f(ids): return [1]\n"
+        f"p.encode = lambda r: real({{**r, {wrong}}})"
+    )
+    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone, match="answers no question|malformed"):
+        worker.run_cell(Cell("attack", forge))
+        worker_student(worker).ids("f", [1])
+
+
+def test_a_process_that_is_killed_is_said_to_be():
+    with Worker() as worker, pytest.raises(WorkerGone, match="signal SIGSEGV"):
+        worker.run_cell(Cell("crash", "import ctypes\nctypes.string_at(0)"))
+
+
 def test_nothing_is_left_behind_when_a_worker_is_closed(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     import tempfile
