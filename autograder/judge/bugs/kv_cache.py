@@ -70,6 +70,18 @@ GROWTH_TOO_SMALL = define(
     "Single rows fit and a chunk does not: doubling the buffer once is not always enough, so grow it to at least the "
     "length that is needed.",
 )
+NO_ROOM_LEFT = define(
+    "room-made-once",
+    "a fixed number of rows",
+    "Short texts fit and a long one does not, as in a buffer that is made once and never larger: a cache does not know "
+    "how long the text will be, so make a larger buffer when it is full, of at least the length that is needed.",
+)
+LAST_ROW_CUT = define(
+    "last-row-cut",
+    "newest row left out",
+    "The newest row is never there: the filled part of a buffer is [:, :length], and its last row is length - 1.",
+)
+ROWS_TWICE = define("rows-stored-twice", "every row stored twice", "Every row is there two times: append it once.")
 GROWTH_LOSES_ROWS = define(
     "growth-loses-rows",
     "rows lost when the buffer grows",
@@ -108,6 +120,11 @@ LENGTH_SUMMED = define(
     "len(cache) adds up the layers: a position counts once, though every layer has a row for it.",
 )
 CLONE_EMPTY = define("clone-empty", "clone has no rows", "The clone is a new, empty cache: the rows were not copied.")
+CLONE_ROW_LOST = define(
+    "clone-loses-a-row",
+    "clone has one row less",
+    "One row did not come along, the first or the last: copy all n_seq of them, [:, :n_seq].",
+)
 CLONE_LAYERS_MISSING = define(
     "clone-copies-one-layer",
     "clone copies one layer only",

@@ -184,3 +184,74 @@ def test_a_message_has_the_property_the_place_and_the_bug():
 )  # fmt: skip
 def test_a_mistake_that_shows_at_length_or_in_a_late_layer_is_found(mark, old, new, check):
     assert check in lost(changed(mark, old, new))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("hidden", ["-100", "-5000", "-1e4", "-65504", "scores[:, :, end - n :] - 1e4"])
+def test_a_finite_mask_is_found(hidden, seed):
+    mask = "np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))"
+    namespace = changed("attend", mask, mask.replace("-np.inf", hidden))
+    result = results(namespace, seed, only="attend-large-scores")["attend-large-scores"]
+    assert result.bug.key == "attend-mask-too-small"
+
+
+@pytest.mark.parametrize("hidden", ["-1e9", "np.finfo(np.float32).min", "scores[:, :, end - n :] - 1e9"])
+def test_a_mask_below_any_score_passes(hidden):
+    mask = "np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))"
+    assert lost(changed("attend", mask, mask.replace("-np.inf", hidden))) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["k = k.squeeze(1)[:, None]", "assert k.shape[1] == 1", "if k.shape[1] > 1: raise ValueError('one at a time')"],
+)
+def test_what_takes_single_rows_only_is_no_matter_of_growth(line):
+    end = "        end = self._length + k.shape[1]\n"
+    result = results(changed("layer-cache", end, f"        {line}\n{end}"), only="layer-cache-rows")["layer-cache-rows"]
+    assert not result.passed
+    assert result.bug is None
+
+
+@pytest.mark.parametrize(
+    ("mark", "old", "new", "check", "bug"),
+    [
+        ("model-cache", "layer.keys, layer.values", "layer.keys[:, 1:], layer.values[:, 1:]",
+         "clone-equal", "clone-loses-a-row"),
+        ("model-cache", "layer.keys, layer.values", "layer.keys[:, :4], layer.values[:, :4]", "clone-equal", None),
+        ("model-cache", "        return copy", "        Odd = type('Odd', (ModelCache,), {'__len__': lambda self: 3})\n"
+         "        copy.__class__ = Odd\n        return copy", "clone-equal", "clone-loses-length"),
+        ("layer-cache", "end = self._length + k.shape[1]", "k, v = np.repeat(k, 2, 1), np.repeat(v, 2, 1)\n"
+         "        end = self._length + k.shape[1]", "layer-cache-rows", "rows-stored-twice"),
+    ],
+)  # fmt: skip
+def test_more_mistakes_are_named(mark, old, new, check, bug):
+    result = results(changed(mark, old, new), only=check)[check]
+    assert not result.passed
+    assert (result.bug and result.bug.key) == bug
+
+
+LISTS = """
+class LayerCache:
+    def __init__(self): self.parts = []
+    def append(self, k, v): self.parts.append((k.copy(), v.copy()))
+    def __len__(self): return sum(k.shape[1] for k, _ in self.parts)
+    keys = property(lambda self: self.joined(0))
+    values = property(lambda self: self.joined(1))
+    def joined(self, i): return {joined}
+"""
+
+
+@pytest.mark.parametrize(
+    ("joined", "bug"),
+    [
+        ("np.concatenate([p[i] for p in self.parts], axis=1)", None),
+        ("np.concatenate([p[i] for p in self.parts[::-1]], axis=1)", "newest-first"),
+        ("np.concatenate([p[i] for p in self.parts], axis=2)", "joined-along-wrong-axis"),
+        ("(lambda a: a.transpose(1, 0, 2).reshape(a.shape))(np.concatenate([p[i] for p in self.parts], axis=1))",
+         "cache-reshaped"),
+    ],
+)  # fmt: skip
+def test_lists_that_are_joined_wrongly_are_named(joined, bug):
+    result = results(solved(layer_cache=LISTS.format(joined=joined)), only="layer-cache-rows")["layer-cache-rows"]
+    assert result.passed == (bug is None)
+    assert (result.bug and result.bug.key) == bug

@@ -285,6 +285,27 @@ WRONG = [
         "length-counts-appends",
     ),
     Wrong(
+        "length-of-the-newest",
+        "len() is what the last append brought.",
+        (
+            (
+                "layer-cache",
+                "        self._length = end\n",
+                "        self._length = end\n        self._newest = k.shape[1]\n",
+            ),
+            ("layer-cache", "return self._length", "return self._newest if self._length else 0"),
+        ),
+        ("layer-cache-length", "model-cache-layers"),
+        "length-of-last-append",
+    ),
+    Wrong(
+        "keys-and-values-counted",
+        "A position counts twice, once for its key and once for its value.",
+        (("layer-cache", "return self._length", "return 2 * self._length"),),
+        ("layer-cache-length", "model-cache-layers"),
+        "length-counts-twice",
+    ),
+    Wrong(
         "class-attributes",
         "The buffers are class attributes that every LayerCache starts from.",
         (
@@ -339,6 +360,48 @@ WRONG = [
         ),
         ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
         "growth-too-small",
+    ),
+    Wrong(
+        "room-for-1024",
+        "A buffer of 1,024 rows, made at the first append.",
+        (
+            ("layer-cache", "if self._keys is None or end > self._keys.shape[1]:", "if self._keys is None:"),
+            ("layer-cache", "end + spare", "1024"),
+        ),
+        ("layer-cache-rows",),
+        "room-made-once",
+    ),
+    Wrong(
+        "newest-row-left-out",
+        "keys and values end one row too early.",
+        (
+            (
+                "layer-cache",
+                "return None if self._keys is None else self._keys[:, : self._length]",
+                "return self._keys[:, : self._length - 1]",
+            ),
+            (
+                "layer-cache",
+                "return None if self._values is None else self._values[:, : self._length]",
+                "return self._values[:, : self._length - 1]",
+            ),
+        ),
+        ROWS_WRONG,
+        "last-row-cut",
+    ),
+    Wrong(
+        "stored-twice",
+        "What is appended is written two times.",
+        (
+            (
+                "layer-cache",
+                "end = self._length + k.shape[1]",
+                "k, v = (np.concatenate([a, a], axis=1) for a in (k, v))\n        end = self._length + k.shape[1]",
+            ),
+            ("layer-cache", "return self._length", "return self._length // 2"),
+        ),
+        ROWS_WRONG,
+        "rows-stored-twice",
     ),
     Wrong(
         "whole-buffer",
@@ -507,6 +570,32 @@ WRONG = [
         "clone-shares-buffer",
     ),
     Wrong(
+        "clone-without-its-last-row",
+        "The slice of the rows to be copied ends one too early.",
+        (
+            (
+                "model-cache",
+                "new_layer.append(layer.keys, layer.values)",
+                "new_layer.append(layer.keys[:, :-1], layer.values[:, :-1])",
+            ),
+        ),
+        ("clone-equal", "clone-independent"),
+        "clone-loses-a-row",
+    ),
+    Wrong(
+        "clone-layers-alike",
+        "Every layer of the clone gets the rows of the first.",
+        (
+            (
+                "model-cache",
+                "new_layer.append(layer.keys, layer.values)",
+                "new_layer.append(self.layers[0].keys, self.layers[0].values)",
+            ),
+        ),
+        ("clone-equal", "clone-independent"),
+        "clone-layers-alike",
+    ),
+    Wrong(
         "clone-empty",
         "A new cache of the same shape, without its rows.",
         (("model-cache", "            if len(layer):\n", "            if len(new_layer):\n"),),
@@ -613,6 +702,73 @@ WRONG = [
         "attend-mask-hides-self",
     ),
     Wrong(
+        "mask-after-softmax",
+        "Hidden weights become 0 after the softmax.",
+        (
+            ("attend", _END, "end = n_seq"),
+            ("attend", _MASK, "pass"),
+            (
+                "attend",
+                "scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)",
+                "np.tri(n, n_seq, n_seq - n_query + first) * scores / scores.sum(axis=-1, keepdims=True) @ values",
+            ),
+        ),
+        ("attend-several-queries",),
+        "attend-mask-after-softmax",
+    ),
+    Wrong(
+        "softmax-over-queries",
+        "The softmax along the wrong axis.",
+        (
+            ("attend", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=-2, keepdims=True)"),
+            (
+                "attend",
+                "scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)",
+                "scores / scores.sum(axis=-2, keepdims=True) @ values[:, :end]",
+            ),
+            ("attend", "range(0, n_query, 64)", "range(0, n_query, 1000)"),
+            ("attend", "first : first + 64] / head", "first : first + 1000] / head"),
+        ),
+        ATTENDS,
+        "attend-softmax-over-queries",
+    ),
+    Wrong(
+        "softmax-over-heads",
+        "The softmax along the axis of the heads.",
+        (
+            ("attend", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=0, keepdims=True)"),
+            (
+                "attend",
+                "scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)",
+                "np.nan_to_num(scores / scores.sum(axis=0, keepdims=True)) @ values[:, :end]",
+            ),
+        ),
+        ATTENDS,
+        "attend-softmax-over-heads",
+    ),
+    Wrong(
+        "no-softmax",
+        "The scores are the weights.",
+        (
+            (
+                "attend",
+                "        scores -= scores.max(axis=-1, keepdims=True)\n        np.exp(scores, out=scores)\n",
+                "",
+            ),
+            ("attend", "-np.inf, where", "0, where"),
+            ("attend", " / scores.sum(axis=-1, keepdims=True)", ""),
+        ),
+        ATTENDS,
+        "attend-no-softmax",
+    ),
+    Wrong(
+        "scaled-without-root",
+        "Divided by head_dim.",
+        (("attend", "/ head_dim**0.5", "/ head_dim"),),
+        ATTENDS,
+        "attend-scores-no-root",
+    ),
+    Wrong(
         "unscaled",
         "The division by sqrt(head_dim) is forgotten.",
         (("attend", " / head_dim**0.5", ""),),
@@ -687,6 +843,41 @@ WRONG = [
         (("kv-cache-bytes", "2 * config.n_layer", "2"),),
         ("memory-bytes",),
         "bytes-of-one-layer",
+    ),
+    Wrong(
+        "bytes-of-one-head",
+        "head_dim for n_embd.",
+        (("kv-cache-bytes", "config.n_embd", "(config.n_embd // config.n_head)"),),
+        ("memory-bytes",),
+        "bytes-of-one-head",
+    ),
+    Wrong(
+        "bytes-of-all-heads-twice",
+        "Multiplied by n_head, which n_embd has in it.",
+        (("kv-cache-bytes", "config.n_embd", "config.n_head * config.n_embd"),),
+        ("memory-bytes",),
+        "bytes-heads-twice",
+    ),
+    Wrong(
+        "numbers-counted",
+        "The size of a number is forgotten.",
+        (("kv-cache-bytes", " * n_bytes", ""),),
+        ("memory-bytes",),
+        "numbers-not-bytes",
+    ),
+    Wrong(
+        "always-4-bytes",
+        "n_bytes is not used.",
+        (("kv-cache-bytes", "* n_bytes", "* 4"),),
+        ("memory-bytes",),
+        "n-bytes-ignored",
+    ),
+    Wrong(
+        "bytes-of-the-context",
+        "n_ctx for n_seq.",
+        (("kv-cache-bytes", "* n_seq *", "* config.n_ctx *"),),
+        ("memory-bytes",),
+        "bytes-of-full-context",
     ),
     Wrong(
         "bytes-default-2",

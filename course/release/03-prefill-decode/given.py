@@ -125,7 +125,10 @@ class LayerCache:
         self._length = 0
 
     def append(self, k, v):
-        """Add n_new >= 1 positions after those already there; k and v are [n_head, n_new, head_dim]."""
+        """Add n_new >= 1 positions after those already there, of which there may be any number.
+
+        k and v are [n_head, n_new, head_dim].
+        """
         if k.shape != v.shape or k.ndim != 3:
             raise ValueError(f"append needs k and v of one shape [n_head, n_new, head_dim], got {k.shape}, {v.shape}")
         end = self._length + k.shape[1]

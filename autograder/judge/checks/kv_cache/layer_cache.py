@@ -13,13 +13,16 @@ from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Handle, StudentError
 from autograder.judge.words import count
+from autograder.model import GPT2Config
 
 # The sizes of buffers that people choose, one less and one more, then a single row and the same again; and big leaps.
+# MANY rows come in three appends, in two small heads: past any room that is made once for all, and soon copied.
 CHUNKS = (
     *((size + d, 1, size + d) for size in (4, 8, 16, 32, 64, 128, 256) for d in (-1, 0, 1)),
     (1, 90),
     (2, 3, 77),
 )
+MANY, FEW_NUMBERS = (2500, 1, 1700), GPT2Config(n_layer=1, n_head=2, n_embd=6, n_ctx=16, n_vocab=16)
 KV_AXES = ("head", "position", "element")
 
 
@@ -87,13 +90,19 @@ def layer_cache_rows(student, cases):
             break
     sweep.finish()
 
-    config = configs(cases)[1]
     sweep = Sweep("sizes of the first chunk")
-    for first, *rest in CHUNKS:
+    chunks_fit, all_fit = False, True  # what raises for every chunk is no matter of growth
+    for first, *rest in (*CHUNKS, MANY):
+        config = FEW_NUMBERS if (first, *rest) == MANY else configs(cases)[1]
         filling = Filling(student, cases, config, f"chunks {first}")
         with sweep.at(first):
             for i, n_new in enumerate((first, *rest)):
-                filling.append(n_new, f"after {_appends([first, *rest][: i + 1])}", own.GROWTH_TOO_SMALL)
+                raises = (
+                    (own.NO_ROOM_LEFT if all_fit and first == MANY[0] else own.GROWTH_TOO_SMALL) if chunks_fit else None
+                )
+                filling.append(n_new, f"after {_appends([first, *rest][: i + 1])}", raises)
+                chunks_fit = chunks_fit or n_new > 1
+        all_fit = all_fit and not filling.broken
     sweep.finish()
 
 
@@ -106,6 +115,7 @@ class Filling:
         self.layer = student.handle("LayerCache")
         self.chunks: list[tuple[np.ndarray, np.ndarray]] = []
         self.broken = False
+        self.was_right = False  # after some append
 
     def append(self, n_new: int, where: str, raises: Bug | None = None) -> None:
         """Append n_new rows and compare; raises Failure. `raises`: what an exception in append looks like here."""
@@ -123,10 +133,13 @@ class Filling:
         for name, actual, right in zip(("keys", "values"), got, expected, strict=True):
             if not matches(actual, right, **EXACT):
                 bug = _name_rows(got, expected, self.chunks)
+                if bug is own.ROWS_CUT and len(self.chunks) > 1 and not self.was_right:
+                    bug = own.LAST_ROW_CUT if got[0].shape[1] == right.shape[1] - 1 else None
                 try:
                     expect_close(actual, right, name=name, where=where, axes=KV_AXES, **EXACT)
                 except Failure as failure:
                     raise Failure(None, failure.detail, bug) from None
+        self.was_right = True
 
 
 def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -> Bug | None:
@@ -158,6 +171,10 @@ def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -
         for axis in (0, 2):
             if all_match([np.concatenate(side, axis=axis) for side in (keys, values)]):
                 return own.WRONG_AXIS
+    if all_match([np.concatenate([c for c in side for _ in range(2)], axis=1) for side in (keys, values)]) or all_match(
+        [np.repeat(a, 2, axis=1) for a in right]
+    ):
+        return own.ROWS_TWICE
     if any(a.ndim != 3 for a in got):
         return None
     rows = got[0].shape[1]
