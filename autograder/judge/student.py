@@ -40,6 +40,17 @@ class AsTuple:
     items: Sequence[Any]
 
 
+@dataclass(frozen=True)
+class AsText:
+    """Arrives as a text: an object of its own, the one object of all equal texts, or one with another process's hash.
+
+    form: "own", "one", or a number, by which the hash is another one.
+    """
+
+    text: str
+    form: str | int
+
+
 class StudentError(Exception):
     """The student's code raised, is missing, or returned something that cannot be used."""
 
@@ -122,6 +133,15 @@ class Student:
         """The result as None, bool, int, float, str, list, dict or array."""
         return self._call(name, args, kwargs, "plain")
 
+    def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
+        """The results of many calls, each with its (args, kwargs), as plain values: one question and one answer."""
+        wired = [[[_wire(a) for a in args], {key: _wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
+        request = {"op": "calls", "name": name, "returns": "plain", "calls": wired}
+        values = self._exchange(name, request, (), {}).get("value")
+        if not isinstance(values, list) or len(values) != len(calls):
+            raise StudentError(name, {"kind": "bad-result", "message": "not every call has its result"})
+        return values
+
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
         """Which of the `Entry`s among the arguments came back, as an index, counted over all of them; None for None."""
         value = self._call(name, args, kwargs, "entry")
@@ -192,6 +212,10 @@ class Student:
         return self._ask(path, {"op": "file_exists", "path": path}) is True
 
     # Processes
+
+    def hashes(self) -> bool:
+        """Whether the student's functions hash or make sets, by which results may differ between processes."""
+        return self._ask("hashes", {"op": "hashes"}) is True
 
     def begin_anew(self) -> bool:
         """Go on in another process, to which nothing of this one comes but what is passed: no handle, no file.
@@ -271,11 +295,20 @@ class Student:
                 return  # a worker that went away holds nothing any more
 
 
+_AS_IT_IS = frozenset({int, str, float})  # most of what goes over: nothing to do, and done at once
+
+
 def _wire(value: Any) -> Any:
+    if type(value) in _AS_IT_IS:
+        return value
+    if type(value) is list and _AS_IT_IS.issuperset(map(type, value)):
+        return list(value)
     if isinstance(value, Handle):
         return {"__handle__": value.number}
     if isinstance(value, Entry):
         return {"__entry__": list(value.token_ids)}
+    if isinstance(value, AsText):
+        return {"__text__": value.text, "form": value.form}
     if isinstance(value, AsTuple):
         return {"__tuple__": [_wire(v) for v in value.items]}
     if isinstance(value, (JudgeModel, ModelPart)):

@@ -7,17 +7,20 @@ the reply; the student's objects stay here and are named by handles. See `perfor
 from __future__ import annotations
 
 import contextlib
+import dis
 import linecache
 import operator
 import os
 import sys
 import traceback
+import types
 from typing import Any, ClassVar
 
 import numpy as np
 
 MAX_IDS = 100_000
 MAX_MESSAGE = 600
+_AS_IT_IS = frozenset({int, str, float})  # most of what goes in and out: nothing to do, and done at once
 
 
 class BadResult(Exception):
@@ -42,8 +45,8 @@ class Runtime:
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request: {"value": ...} or {"error": {...}}.
 
-        `op` is one of: run_cell, defined, call, method, attribute, length, make_cache, read_cache, release,
-        read_file, write_file, file_exists.
+        `op` is one of: run_cell, defined, hashes, call, calls, method, attribute, length, make_cache, read_cache,
+        release, read_file, write_file, file_exists.
         """
         try:
             return getattr(self, "_op_" + request["op"])(request)
@@ -68,6 +71,13 @@ class Runtime:
     def _op_defined(self, request):
         return {"value": [name for name in request["names"] if name in self.namespace]}
 
+    def _op_hashes(self, request):
+        """Whether the student's functions hash, or make sets: what may come out otherwise in another process."""
+        found = [*self.namespace.values()]
+        found += [v for c in found if isinstance(c, type) and c.__module__ == "__main__" for v in vars(c).values()]
+        functions = [getattr(value, "__wrapped__", value) for value in found]
+        return {"value": any(_hashes(f.__code__) for f in functions if getattr(f, "__globals__", 0) is self.namespace)}
+
     # Calls
 
     def _op_call(self, request):
@@ -75,6 +85,18 @@ class Runtime:
         if name not in self.namespace:
             return {"error": {"kind": "missing", "type": "NameError", "message": f"{name} is not defined"}}
         return self._counted(request) if request.get("count") else self._invoke(self.namespace[name], request)
+
+    def _op_calls(self, request):
+        """Many calls of one function, each with arguments of its own; the first that raises ends them."""
+        values: list[Any] = []
+        changed = False
+        for args, kwargs in request["calls"]:
+            reply = self._op_call({**request, "args": args, "kwargs": kwargs})
+            if "error" in reply:
+                return reply
+            values.append(reply["value"])
+            changed = changed or bool(reply["changed"])
+        return {"value": values, "changed": [0] if changed else []}
 
     def _counted(self, request):
         """A call, and the tokens that went through the model while it ran; None when no way of counting saw any."""
@@ -157,11 +179,17 @@ class Runtime:
     # Values in and out
 
     def _argument(self, value):
+        if type(value) in _AS_IT_IS:
+            return value
+        if type(value) is list and _AS_IT_IS.issuperset(map(type, value)):
+            return list(value)
         if isinstance(value, dict):
             if "__handle__" in value:
                 return self._handles[value["__handle__"]]
             if "__entry__" in value:
                 return Entry(list(value["__entry__"]))
+            if "__text__" in value:
+                return _text(value["__text__"], value["form"])
             if "__tuple__" in value:
                 return tuple(self._argument(v) for v in value["__tuple__"])
             if "__model__" in value:
@@ -253,10 +281,15 @@ def _part(weights, path):
 
 
 class Entry:
-    """What `lookup` ranks: an object with token_ids, as a store of saved prefixes holds."""
+    """What `lookup` ranks: an object with token_ids, as a store of saved prefixes holds.
+
+    It has all that the notebook's Entry has, with the cache and the name that an Entry made of ids alone has there.
+    """
 
     def __init__(self, token_ids: list[int]):
         self.token_ids = token_ids
+        self.cache = None
+        self.name = ""
 
     def __repr__(self) -> str:
         return f"Entry({len(self.token_ids)} token_ids)"
@@ -285,6 +318,39 @@ def _which(result, given):
     raise BadResult(f"the result is neither one of the entries nor None but of type {type(result).__name__}")
 
 
+_HASHING = frozenset({"hash", "__hash__", "set", "frozenset", "id"})
+_SET_CODES = frozenset(dis.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
+
+
+def _hashes(code):
+    """Whether a function's code names what hashes or makes a set, in functions inside it too."""
+    inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return (
+        not _HASHING.isdisjoint(code.co_names)
+        or not _SET_CODES.isdisjoint(code.co_code[::2])
+        or any(map(_hashes, inside))
+    )
+
+
+class _SaltedText(str):
+    """A text with the hash that it might have in another process."""
+
+    salt = 0  # of all such texts; one call is made at a time
+
+    def __hash__(self):
+        return hash((self.salt, str(self)))
+
+
+def _text(text, form):
+    """The text as an object of its own, as the one object that all equal texts are, or salted with a number."""
+    if form == "own":
+        return "".join(list(text))
+    if form == "one":
+        return sys.intern(text)
+    _SaltedText.salt = form
+    return _SaltedText(text)
+
+
 def _hash_elsewhere(value):
     """hash(), except that text hashes as it might in another process."""
     if isinstance(value, (str, bytes)):
@@ -297,6 +363,8 @@ def _hash_elsewhere(value):
 
 
 def _snapshot(value):
+    if type(value) in _AS_IT_IS:
+        return None
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, (list, tuple, dict)):
@@ -305,6 +373,10 @@ def _snapshot(value):
 
 
 def _copy_plain(value):
+    if type(value) in _AS_IT_IS:
+        return value
+    if type(value) is list and _AS_IT_IS.issuperset(map(type, value)):
+        return list(value)
     if isinstance(value, (list, tuple)):
         return type(value)(_copy_plain(v) for v in value)
     if isinstance(value, Entry):
@@ -362,8 +434,12 @@ def _iterated(value):
 
 
 def _plain(value, depth):
+    if type(value) is str:
+        return value
     if depth > 20:
         raise BadResult("the result is nested too deeply")
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise BadResult("the result is a whole number of more than 64 bits")
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         for kind in (bool, int, float, str, bytes):  # a subclass is reduced to its base
             if isinstance(value, kind):
