@@ -412,7 +412,7 @@ def lookup(entries, prompt_ids):
 
     entries: a sequence of objects with .token_ids, in any order, maybe empty. prompt_ids: a list of at least one id.
     Only whole entries count: all ids of the entry begin the prompt, and at least one token of the prompt is left. Of
-    those, the longest is returned; where there is none, None.
+    those, the longest is returned, or any of them where the same ids are stored twice; where there is none, None.
     """
     ### BEGIN SOLUTION
     rows = candidate_log(entries, prompt_ids)
@@ -542,7 +542,7 @@ autograder.charts.bar_chart(
 def explain_miss(stored_ids, live_ids):
     """One line of text that says where a stored entry and a live prompt diverge.
 
-    stored_ids, live_ids: lists of token ids, of any lengths.
+    stored_ids, live_ids: lists of token ids, of any lengths; either may be empty.
     For stored [5, 7, 9, 2] and live [5, 7, 8], of which 2 ids are shared from the start and 4 are stored, the line is
 
         common=2 of 4; stored next: 9; live next: 8
@@ -818,10 +818,10 @@ def build_prompt(system, tools, messages, now=None, notes=()):
     system: a text. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
     it. now: the time as a text, or None. notes: recalled notes, a list of texts, maybe empty.
     What render_chat makes of these, in this order:
-        1. a message with the role "system": the text `system`, a newline, and the tools as JSON. The order of a
-           dict's keys makes no difference at any depth; the order of a list stays.
-        2. the messages, as they are
-        3. a message with the role "context": the time and the notes, each on a line of its own.
+        1. a message with the role "system": the text `system`, a newline, and the tools as one JSON list, with
+           nothing behind it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
+        2. the messages, all of them and as they are
+        3. one message with the role "context": the time and then the notes, in their order, each on a line of its own.
            Without a time there is no line for it; without a time and notes there is no such message.
         4. the generation prompt
     """
@@ -1034,11 +1034,12 @@ record(
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """The key, a text, under which the cache of these ids may be found again.
 
-    token_ids: a list of at least one id. All others are texts: the fingerprints of model and tokenizer, the dtype and
-    the layout of the stored arrays ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"),
-    and the tenant.
+    token_ids: a list of at least one id. All others are texts, of any length and with any characters: the fingerprints
+    of model and tokenizer, the dtype and the layout of the stored arrays ("float32", "n_head, n_seq, head_dim"), how
+    positions are counted ("wpe from 0"), and the tenant.
     Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
-    keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not [12, 3].
+    keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not [12, 3]. If the
+    key is a digest, it keeps at least 64 bits (16 hexadecimal digits), so that keys are not equal by chance either.
     """
     ### BEGIN SOLUTION
     fields = [list(token_ids), model, tokenizer, dtype, layout, positions, tenant]

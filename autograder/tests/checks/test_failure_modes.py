@@ -1,18 +1,23 @@
 """What the tables of submissions do not cover: the figures of the lessons, the filler, cheats, many seeds."""
 
 import functools
+import tempfile
+from pathlib import Path
 
 import jupytext
 import pytest
 
 from autograder.bench.solved import solved
+from autograder.grading.grade import grade_submission
 from autograder.judge.framework import checks_of, find_check, run_check
-from autograder.judge.student import AsTuple, Entry, StudentError, local_student
+from autograder.judge.student import AsText, AsTuple, Entry, StudentError, local_student
 from autograder.model import load_tokenizer
+from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import read_stage
 from autograder.prompts import filler
 from autograder.stages import find_stage
 from autograder.tests.submissions import SOLUTIONS, solved_cells
+from autograder.worker.client import Cell
 
 STAGE = "failure-modes"
 
@@ -112,10 +117,16 @@ def test_repairing_the_site_that_stores_changes_nothing_in_the_diagnosis(lessons
 
 
 def test_the_template_of_the_checks_is_that_of_the_notebook(course):
-    from autograder.judge.checks import failure_modes as checks
+    from autograder.judge.checks.failure_modes import shared
 
     for name in ("START", "NO_THOUGHT", "GENERATION_PROMPT"):
-        assert getattr(checks, name) == getattr(course, name)
+        assert getattr(shared, name) == getattr(course, name)
+
+
+def test_an_entry_of_the_checks_has_what_an_entry_of_the_notebook_has(course):
+    from autograder.worker.runtime import Entry as Given
+
+    assert vars(Given([1, 2])) == vars(course.Entry([1, 2]))
 
 
 def test_a_prefix_that_ends_before_a_message_is_a_prefix_in_ids_too(course, tokenizer):
@@ -208,9 +219,163 @@ def test_ids_compared_with_is_fail_in_the_notebook_too():
     assert result.bug.key == "compares-with-is"
 
 
-def test_a_tuple_is_a_good_key():
-    cell = "def cache_key(token_ids, **fields):\n    return tuple(token_ids), *sorted(fields.items())\n"
-    assert run_check(find_check("key-separates"), student(cell=cell), 0).passed
+MISS, CHAT, PROMPT, KEY = "explain-miss", "render-chat", "build-prompt", "cache-key"
+DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
+PIECES = (
+    "[f'{name}={value}' for name, value in zip('ids model tokenizer dtype layout positions tenant'.split(), fields)]"
+)
+CONTEXT = '"role": "context"'
+SYSTEM = 'f"{system}\\n{tools_json}"'
+
+# Forms of a bug that has another sample in the table: the cell, the changes, the one check that is lost, the bug's key.
+FORMS = {
+    "the first live id is looked at": (
+        (MISS, ("    common =", "    assert live_ids[0] >= 0\n    common =")),
+        ("miss-explained", "miss-empty-list"),
+    ),
+    "think block for all": (
+        (CHAT, ('NO_THOUGHT if message["role"] == "assistant" else ""', "NO_THOUGHT")),
+        ("turn-is-a-prefix", "think-for-others"),
+    ),
+    "line ends of one kind": (
+        (CHAT, ("{message['content']}", "{message['content'].replace(chr(13) + chr(10), chr(10))}")),
+        ("turn-is-a-prefix", "carriage-returns-removed"),
+    ),
+    "no messages, no generation prompt": (
+        (CHAT, ("if add_generation_prompt", "if add_generation_prompt and messages")),
+        ("turn-is-a-prefix", None),
+    ),
+    "notes as a set": ((PROMPT, ("list(notes)", "list(set(notes))")), ("volatile-last", "context-lines")),
+    "notes sorted": ((PROMPT, ("list(notes)", "sorted(notes)")), ("volatile-last", "context-lines")),
+    "notes before the time": (
+        (PROMPT, ("([] if now is None else [now]) + list(notes)", "list(notes) + ([] if now is None else [now])")),
+        ("volatile-last", "context-lines"),
+    ),
+    "context as user": ((PROMPT, (CONTEXT, '"role": "user"')), ("volatile-last", "context-role")),
+    "a message of the system's last": (
+        (PROMPT, (CONTEXT, '"role": "system"'), ("if changing:", "if True:")),
+        ("volatile-last", "empty-context"),
+    ),
+    "words behind the tools": (
+        (PROMPT, (SYSTEM, 'f"{system}\\n{tools_json}\\nUse them."')),
+        ("volatile-last", None),
+    ),
+    "words before the tools": ((PROMPT, (SYSTEM, 'f"{system}\\nTools: {tools_json}"')), ("canonical-tools", None)),
+    "no line for the tools": ((PROMPT, (SYSTEM, 'f"{system} {tools_json}"')), ("volatile-last", None)),
+    "system text and tools as user": (
+        (PROMPT, ('"role": "system"', '"role": "user"')),
+        ("volatile-last", "system-role"),
+    ),
+    "the four newest messages": ((PROMPT, ("*messages]", "*messages[-4:]]")), ("volatile-last", "messages-window")),
+    "forty messages at most": ((PROMPT, ("*messages]", "*messages[-40:]]")), ("volatile-last", "messages-window")),
+    "tools in reverse": ((PROMPT, ("dumps(tools", "dumps(tools[::-1]")), ("canonical-tools", "tools-sorted")),
+    "tools as a tuple's text": (
+        (PROMPT, ("json.dumps(tools, sort_keys=True)", "'\\n'.join(json.dumps(t, sort_keys=True) for t in tools)")),
+        ("canonical-tools", None),
+    ),
+}
+
+# Expressions for a key, in place of the digest
+KEYS = {
+    "twelve digits": (f"{DIGEST}[:12]", "key-too-short"),
+    "fifteen digits": (f"{DIGEST}[:15]", "key-too-short"),
+    "seven bytes": (f"bytes.fromhex({DIGEST})[:7]", "key-too-short"),
+    "four digits behind a word": (f"'prefix-cache-' + {DIGEST}[:4]", "key-too-short"),
+    "a checksum as a text": ("str(__import__('zlib').adler32(json.dumps(fields).encode()))", "key-too-short"),
+    "16 bits as a number": (f"int({DIGEST}[:4], 16)", "key-not-a-text"),
+    "a whole digest as a number": (f"int({DIGEST}, 16)", "key-not-a-text"),
+    "named fields": (f"'|'.join({PIECES})", "key-separator-in-field"),
+    "named fields, digested": (
+        f"hashlib.sha256('|'.join({PIECES}).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "named fields with a semicolon": (f"'; '.join({PIECES})", "key-separator-in-field"),
+    "named fields on lines, digested": (
+        f"hashlib.sha256(chr(10).join({PIECES}).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "letters for names, sorted": (
+        "hashlib.sha256(f'd={dtype},l={layout},m={model},p={positions},t={tenant},{tokenizer},{fields[0]}'.encode())"
+        ".hexdigest()",
+        "key-separator-in-field",
+    ),
+    "a border of one's own": ("'<my own border>'.join(map(str, fields))", "key-separator-in-field"),
+    "an odd border, digested": (
+        "hashlib.sha256('<sep>'.join(map(str, fields)).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "a digest of each, run together": (
+        "hashlib.sha256(''.join(map(str, fields)).encode()).hexdigest()",
+        "key-runs-together",
+    ),
+    "the hash by its own name": ("str((tuple(token_ids), *fields[1:]).__hash__())", "key-salted"),
+    "the text of a set": (
+        "hashlib.sha256(str((token_ids, frozenset(enumerate(fields[1:])))).encode()).hexdigest()",
+        "key-salted",
+    ),
+    "a name without its folder": (
+        "hashlib.sha256(json.dumps([fields[0], model.split('/')[-1], *fields[2:]]).encode()).hexdigest()",
+        "key-field-cut",
+    ),
+    "a folder without the name": (
+        "hashlib.sha256(json.dumps([*fields[:2], tokenizer.split('/')[0], *fields[3:]]).encode()).hexdigest()",
+        "key-field-cut",
+    ),
+    "the ends of a text": (
+        "hashlib.sha256(json.dumps([*fields[:6], tenant[:20] + tenant[-20:]]).encode()).hexdigest()",
+        "key-field-cut",
+    ),
+    "marshal": ("hashlib.sha256(__import__('marshal').dumps(fields)).hexdigest()", "key-by-identity"),
+    "ASCII and nothing else": ("repr(fields).encode('ascii', 'ignore').decode()", "key-letters-lost"),
+    "Latin 1": ("repr(fields).encode('latin-1', 'replace').decode('latin-1')", "key-letters-lost"),
+    "one form for accents": ("__import__('unicodedata').normalize('NFC', repr(fields))", "key-letters-lost"),
+    "blanks at the ends": ("json.dumps([token_ids, *(text.strip() for text in fields[1:])])", "key-normalized"),
+    "ids in seven bits": ("json.dumps([[i % 128 for i in token_ids], *fields[1:]])", "key-ids-wrap"),
+    "ids in fifteen bits": ("json.dumps([[i % 32768 for i in token_ids], *fields[1:]])", "key-ids-wrap"),
+    "the sum of the ids, to be read": ("json.dumps([sum(token_ids), *fields[1:]])", "key-ignores-id-order"),
+    "the number of ids": ("json.dumps([len(token_ids), *fields[1:]])", "key-ignores-ids"),
+    "the first id": ("json.dumps([token_ids[0], *fields[1:]])", "key-some-ids"),
+    "the first 4,096 ids": ("json.dumps([token_ids[:4096], *fields[1:]])", "key-some-ids"),
+}
+FORMS |= {name: ((KEY, (DIGEST, form)), ("key-separates", bug)) for name, (form, bug) in KEYS.items()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_form_of_a_bug_costs_its_check_and_is_named(form):
+    (mark, *changes), (check_id, bug) = FORMS[form]
+    cell = solved_cells(STAGE)[mark]
+    for old, new in changes:
+        assert cell.count(old) == 1, old
+        cell = cell.replace(old, new)
+    mine = student(cell=cell)
+    for seed in range(4):
+        failed = {c.id: r for c in checks_of(STAGE) if not (r := run_check(c, mine, seed)).passed}
+        assert list(failed) == [check_id]
+        result = failed[check_id]
+        assert (result.bug.key if result.bug else None) == bug, result.message
+
+
+GOOD_KEYS = {
+    "a tuple": "(tuple(token_ids), *fields[1:])",
+    "bytes": "hashlib.sha256(json.dumps(fields).encode()).digest()",
+    "eight bytes": "hashlib.blake2b(json.dumps(fields).encode(), digest_size=8).digest()",
+    "sixteen digits": f"{DIGEST}[:16]",
+    "64 bits as digits": "str(int.from_bytes(hashlib.sha256(json.dumps(fields).encode()).digest()[:8], 'big'))",
+    "a UUID": "str(__import__('uuid').uuid5(__import__('uuid').NAMESPACE_DNS, json.dumps(fields)))",
+    "a sorted set": "json.dumps([token_ids, sorted(set(enumerate(fields[1:])))])",
+    "base 64": "__import__('base64').b64encode(hashlib.md5(json.dumps(fields).encode()).digest()).decode()",
+    "fields by name": "json.dumps(dict(zip('imtdlpn', fields)), sort_keys=True, ensure_ascii=False)",
+    "a bar in front of which others are doubled": "'|'.join(str(field).replace('|', '||') + ' ' for field in fields)",
+}
+
+
+@pytest.mark.parametrize("form", GOOD_KEYS)
+def test_a_key_of_any_form_is_good(form):
+    cell = solved_cells(STAGE)[KEY].replace(DIGEST, GOOD_KEYS[form])
+    mine = student(cell=cell)
+    for seed in range(4):
+        result = run_check(find_check("key-separates"), mine, seed)
+        assert result.passed, result.message
 
 
 def test_every_check_has_its_cell():
@@ -257,3 +422,54 @@ def test_hash_of_text_is_another_number_elsewhere():
     here, there = both(AsTuple([1, 2]))
     assert here == there
     assert "hash" not in names
+
+
+def test_texts_may_be_one_object_or_two_and_have_other_hashes():
+    names = namespace(cell="def cache_key(a, b):\n    return [a is b, a == b, type(a) is str]\n")
+    mine = local_student(names)
+
+    def both(form):
+        return mine.plain("cache_key", AsText("king", form), AsText("king", form))
+
+    assert both("own") == [False, True, True]
+    assert both("one") == [True, True, True]
+    assert both(1) == [False, True, False]
+    mine = local_student(namespace(cell="def cache_key(a):\n    return hash((1, a))\n"))
+    hashes = {mine.plain("cache_key", AsText("king", salt)) for salt in (1, 2, 3)}
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "hashes"),
+    [
+        ("return 'of'.join([a])", False),
+        ("return {a: 1}", False),
+        ("return {a}", True),
+        ("return {x for x in a}", True),
+        ("return [hash(x) for x in a]", True),
+        ("return a.__hash__()", True),
+    ],
+)
+def test_a_function_that_hashes_is_noticed(body, hashes):
+    assert local_student(namespace(cell=f"def cache_key(a):\n    {body}\n")).hashes() is hashes
+
+
+def test_a_key_by_the_order_of_a_set_is_found_out_in_a_new_process():
+    """Texts made of the arguments hash as they do in this process: only another one shows what comes of that."""
+    about = {"ids": "token_ids", "model": "model", "tenant": "tenant"}
+    pieces = ", ".join(f'f"{name}={{{value}!r}}"' for name, value in about.items())
+    cell = solved_cells(STAGE)[KEY].replace("json.dumps(fields)", f"str([fields, {{{pieces}}}])")
+    assert run_check(find_check("key-separates"), student(cell=cell), 0).passed  # a notebook has no other process
+    with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder) / "given.py"
+        given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
+        cells = [Cell("imports", "import hashlib, json"), Cell(KEY, cell)]
+        result = grade_submission(cells, find_stage(STAGE), lambda check_id: 0, given)
+    assert result.results[-1].bug.key == "key-salted"
+
+
+def test_many_calls_give_their_results_in_order():
+    mine = student(cell="def cache_key(ids, tenant):\n    return tenant * len(ids)\n")
+    assert mine.each_plain("cache_key", [(([1, 2],), {"tenant": "a"}), (([],), {"tenant": "b"})]) == ["aa", ""]
+    with pytest.raises(StudentError, match="unexpected keyword"):
+        mine.each_plain("cache_key", [(([1],), {"tenant": "a"}), (([1],), {"model": "b"})])

@@ -135,8 +135,7 @@ def explain_miss(stored_ids, live_ids):
         if common == len(ids):
             text += "; " + name + " next: end"
         else:
-            shown = tokenizer.tokens([ids[common]]) if ids[common] < tokenizer.n_vocab else "?"
-            text += "; " + name + " next: " + str(ids[common]) + " " + str(shown)
+            text += "; " + name + " next: " + str(ids[common]) + " " + str(tokenizer.tokens([ids[common]]))
     return text
 """,
     "build-prompt": '''
@@ -234,6 +233,85 @@ def cache_key(token_ids, **fields):
 """,
 }
 
+CHATTY = {
+    "candidate-log": """
+def candidate_log(entries, prompt_ids):
+    rows = []
+    for entry in entries:
+        common = longest_common_prefix(entry.token_ids, prompt_ids)
+        n, cached = len(entry.token_ids), 0 if entry.cache is None else len(entry.cache)
+        gate, key = n < len(prompt_ids), common == n
+        rows.append({"name": entry.name, "cached": cached, "n": n, "common": common, "gate": gate, "key": key})
+        rows[-1]["hit"] = gate and key
+    return rows
+""",
+    "lookup": """
+def lookup(entries, prompt_ids):
+    best = None
+    for entry, row in zip(entries, candidate_log(entries, prompt_ids)):
+        print(f"  {entry.name:12}", row)
+        if row["hit"] and (best is None or row["n"] > len(best.token_ids)):
+            best = entry
+    return best
+""",
+    "explain-miss": """
+def explain_miss(stored_ids, live_ids):
+    common = longest_common_prefix(stored_ids, live_ids)
+
+    def told(ids):
+        return f"{ids[common]} {tokenizer.tokens([ids[common]])[0]!r}" if common < len(ids) else "end"
+
+    share = 100 * common // max(1, len(stored_ids))
+    return (
+        f"common={common} of {len(stored_ids)} ({share}%, {len(live_ids)} live); "
+        f"stored next: {told(stored_ids)}; live next: {told(live_ids)}"
+    )
+""",
+    "build-prompt": """
+def build_prompt(system, tools, messages, now=None, notes=()):
+    content = system + "\\n" + json.dumps(tools, sort_keys=True, ensure_ascii=False, separators=(",", ":")) + "\\n"
+    lines = [] if now is None else ["Time: " + now]
+    lines += ["- " + note for note in notes]
+    prompt = [dict(role="system", content=content)]
+    prompt.extend(dict(message) for message in messages)
+    if lines:
+        prompt.append(dict(role="context", content="\\n".join(lines) + "\\n"))
+    return render_chat(messages=prompt, add_generation_prompt=True)
+""",
+    "cache-key": """
+import base64
+
+
+def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
+    def quoted(text):
+        return text.replace("\\\\", "\\\\\\\\").replace("|", "\\\\|").replace("=", "\\\\=")
+
+    fields = dict(model=model, tokenizer=tokenizer, dtype=dtype, layout=layout, positions=positions, tenant=tenant)
+    text = " ".join(map(str, token_ids)) + "".join(f"|{name}={quoted(value)}" for name, value in fields.items())
+    return "kv:" + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest())[:22].decode()
+""",
+}
+
+SHORT_DIGEST = {
+    "render-chat": """
+def render_chat(messages, add_generation_prompt=False):
+    if not messages:
+        return GENERATION_PROMPT if add_generation_prompt else ""
+    *before, last = messages
+    text = render_chat(before) + f"{START}{last['role']}\\n"
+    text += (NO_THOUGHT if last["role"] == "assistant" else "") + last["content"]
+    return text + GENERATION_PROMPT * bool(add_generation_prompt)
+""",
+    "cache-key": """
+def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
+    what = np.array(token_ids, dtype="<u2").tobytes()
+    for text in (model, tokenizer, dtype, layout, positions, tenant):
+        data = text.encode()
+        what += len(data).to_bytes(8, "little") + data
+    return hashlib.blake2b(what, digest_size=8).hexdigest()
+""",
+}
+
 RIGHT = [
     Right("slices", "Slices, halves and comprehensions; the key is a readable text.", SLICES),
     Right("numpy", "NumPy throughout: np.int64 and np.bool_ come back.", WITH_NUMPY),
@@ -243,6 +321,12 @@ RIGHT = [
         LONG_HAND,
     ),
     Right("objects", "Classes and helpers of its own; the key takes its fields by name.", OBJECTS),
+    Right(
+        "chatty",
+        "Names and caches of entries in the log, tokens in the diagnosis, words before time and notes.",
+        CHATTY,
+    ),
+    Right("short-digest", "A recursive template; a key of 64 bits, from ids in two bytes each.", SHORT_DIGEST),
 ]
 
 
@@ -259,10 +343,17 @@ LOOP = """    for x, y in zip(a, b, strict=False):
     return n"""
 LINES = """    changing = ([] if now is None else [now]) + list(notes)
 """
+CONTEXT = """        parts.append({"role": "context", "content": "\\n".join(changing)})"""
 SYSTEM = """{"role": "system", "content": f"{system}\\n{tools_json}"}"""
 DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
 FIELDS = "[list(token_ids), model, tokenizer, dtype, layout, positions, tenant]"
 HITS = 'if row["hit"]'
+
+
+def without(field):
+    return FIELDS.replace(f" {field},", "")
+
+
 LONGEST = "max(hits, key=lambda entry: len(entry.token_ids), default=None)"
 
 WRONG = [
@@ -340,6 +431,12 @@ WRONG = [
         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
     _wrong(
+        "log-more-rows",
+        "A row of sums above the others.",
+        (LOG, "    rows = []", '    rows = [{"n": 0, "common": 0, "gate": False, "key": False, "hit": False}]'),
+        loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
+    ),
+    _wrong(
         "log-hit-without-gate",
         "The log's hit is the key condition alone.",
         (LOG, "gate and key}", "key}"),
@@ -413,6 +510,12 @@ WRONG = [
         loses=("lookup-longest-entry", "lookup-leaves-a-token"),
     ),
     _wrong(
+        "lookup-compares-entries",
+        "max of pairs of a length and an entry.",
+        (LOOKUP, LONGEST, "max(((len(e.token_ids), e) for e in hits), default=(0, None))[1]"),
+        loses=("lookup-longest-entry",),
+    ),
+    _wrong(
         "lookup-sorts-the-entries",
         "Sorts the caller's list of entries.",
         (LOOKUP, "    hits =", "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits ="),
@@ -449,6 +552,12 @@ WRONG = [
         loses=("miss-explained",),
     ),
     _wrong(
+        "miss-empty-list",
+        "A share in percent, which divides by the number of stored ids.",
+        (MISS, "of {len(stored_ids)};", "of {len(stored_ids)} ({100 * common // len(stored_ids)}%);"),
+        loses=("miss-explained",),
+    ),
+    _wrong(
         "miss-printed",
         "Prints the line.",
         (MISS, "    return f", "    print(f"),
@@ -469,6 +578,28 @@ WRONG = [
         loses=("turn-is-a-prefix",),
     ),
     _wrong(
+        "think-for-others",
+        "The think block in front of the context too.",
+        (CHAT, 'if message["role"] == "assistant"', 'if message["role"] not in ("user", "system")'),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "think-after-answer",
+        "The think block behind the answer.",
+        (CHAT, "{thought}{message['content']}", "{message['content']}{thought}"),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "think-not-doubled",
+        "No think block where the answer begins with one.",
+        (
+            CHAT,
+            'if message["role"] == "assistant"',
+            'if message["role"] == "assistant" and not message["content"].startswith(NO_THOUGHT)',
+        ),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
         "think-not-asked",
         "Repaired by leaving the block out of the generation prompt.",
         (CHAT, 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'),
@@ -479,6 +610,18 @@ WRONG = [
         "content-stripped",
         "Strips contents.",
         (CHAT, "{message['content']}", "{message['content'].strip()}"),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "carriage-returns-removed",
+        "Line ends made the same everywhere.",
+        (CHAT, "{message['content']}", "{message['content'].replace(chr(13), '')}"),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "no-messages-refused",
+        "An error for an empty list of messages.",
+        (CHAT, '    text = ""\n', '    if not messages:\n        raise ValueError("no messages")\n    text = ""\n'),
         loses=("turn-is-a-prefix",),
     ),
     _wrong(
@@ -565,6 +708,97 @@ WRONG = [
         loses=("volatile-last",),
     ),
     _wrong(
+        "context-lines",
+        "Time and notes on one line.",
+        (PROMPT, '"\\n".join(changing)', '" ".join(changing)'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "context-role",
+        "Time and notes in a message of the system's.",
+        (PROMPT, '"role": "context"', '"role": "system"'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "context-in-last-message",
+        "Time and notes at the end of the newest message.",
+        (
+            PROMPT,
+            CONTEXT,
+            '        last = parts[-1]["content"] + "\\n" + "\\n".join(changing)\n'
+            '        parts[-1] = {**parts[-1], "content": last}',
+        ),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "context-split",
+        "A message for the time and one for each note.",
+        (PROMPT, CONTEXT, '        parts += [{"role": "context", "content": text} for text in changing]'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "parts-not-rendered",
+        "The parts on lines, without roles.",
+        (
+            PROMPT,
+            "    return render_chat(parts, add_generation_prompt=True)",
+            '    return "\\n".join(part["content"] for part in parts) + GENERATION_PROMPT',
+        ),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "system-role",
+        "The system text and the tools as a message of the role tool.",
+        (PROMPT, '{"role": "system"', '{"role": "tool"'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "messages-rewritten",
+        "All messages as the user's.",
+        (PROMPT, "*messages]", '*({**message, "role": "user"} for message in messages)]'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "message-stripped",
+        "Strips the messages on their way.",
+        (PROMPT, "*messages]", '*({**m, "content": m["content"].strip()} for m in messages)]'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "messages-window",
+        "The six newest messages.",
+        (PROMPT, "*messages]", "*messages[-6:]]"),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "tools-behind-messages",
+        "The tools in a message of their own, behind the conversation.",
+        (
+            PROMPT,
+            f"{SYSTEM}, *messages]",
+            '{"role": "system", "content": system}, *messages, {"role": "system", "content": tools_json}]',
+        ),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "tools-before-system",
+        "The tools before the system text.",
+        (PROMPT, 'f"{system}\\n{tools_json}"', 'f"{tools_json}\\n{system}"'),
+        loses=("volatile-last",),
+    ),
+    _wrong(
+        "tools-not-json",
+        "Python's text for the tools, with sorted keys.",
+        (PROMPT, "json.dumps(tools, sort_keys=True)", "str(json.loads(json.dumps(tools, sort_keys=True)))"),
+        loses=("canonical-tools",),
+    ),
+    _wrong(
+        "tools-sorted",
+        "The tools by their names.",
+        (PROMPT, "json.dumps(tools,", 'json.dumps(sorted(tools, key=lambda tool: tool["name"]),'),
+        loses=("canonical-tools",),
+    ),
+    _wrong(
         "tools-left-out",
         "The names of the tools only.",
         (PROMPT, "json.dumps(tools, sort_keys=True)", 'json.dumps([tool["name"] for tool in tools])'),
@@ -595,6 +829,12 @@ WRONG = [
     # cache_key
     _wrong("key-ignores-tenant", "No tenant.", (KEY, "positions, tenant]", "positions]"), loses=("key-separates",)),
     _wrong("key-ignores-model", "No model.", (KEY, "(token_ids), model,", "(token_ids),"), loses=("key-separates",)),
+    _wrong("key-ignores-tokenizer", "No tokenizer.", (KEY, FIELDS, without("tokenizer")), loses=("key-separates",)),
+    _wrong("key-ignores-dtype", "No dtype.", (KEY, FIELDS, without("dtype")), loses=("key-separates",)),
+    _wrong("key-ignores-layout", "No layout.", (KEY, FIELDS, without("layout")), loses=("key-separates",)),
+    _wrong("key-ignores-positions", "No positions.", (KEY, FIELDS, without("positions")), loses=("key-separates",)),
+    _wrong("key-ignores-ids", "No ids.", (KEY, "list(token_ids), ", ""), loses=("key-separates",)),
+    _wrong("key-same-for-all", "A constant.", (KEY, DIGEST, '"prefix-cache"'), loses=("key-separates",)),
     _wrong("key-ids-alone", "The ids alone.", (KEY, FIELDS, "list(token_ids)"), loses=("key-separates",)),
     _wrong(
         "key-salted",
@@ -612,6 +852,30 @@ WRONG = [
         "key-separator-in-field",
         "The fields joined with a bar.",
         (KEY, "json.dumps(fields)", '"|".join(map(str, fields))'),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-by-identity",
+        "A digest of what pickle writes, which is a reference where two texts are one object.",
+        (KEY, "json.dumps(fields).encode()", "__import__('pickle').dumps(fields)"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-not-a-text",
+        "A checksum of 32 bits, as a number.",
+        (KEY, DIGEST, "__import__('zlib').crc32(json.dumps(fields).encode())"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-field-cut",
+        "The first 16 letters of the model's fingerprint.",
+        (KEY, "(token_ids), model,", "(token_ids), model[:16],"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-letters-lost",
+        "Encodes as ASCII, with a question mark for what is not.",
+        (KEY, DIGEST, "hashlib.sha256(repr(fields).encode('ascii', 'replace')).hexdigest()"),
         loses=("key-separates",),
     ),
     _wrong(

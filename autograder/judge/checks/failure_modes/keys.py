@@ -1,0 +1,66 @@
+"""Asking cache_key for many keys at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.judge.bugs import Bug
+from autograder.judge.framework import Failure
+from autograder.judge.student import Student
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The arguments of cache_key: the ids, and the texts by their names."""
+
+    ids: list[int]
+    texts: dict[str, str]
+
+    def having(self, **texts: str) -> Question:
+        """The same with other texts."""
+        return Question(self.ids, {**self.texts, **texts})
+
+    def with_ids(self, ids: list[int]) -> Question:
+        return Question(ids, self.texts)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two questions whose keys must differ; detail and bug say what it means when they do not."""
+
+    one: Question
+    two: Question
+    detail: str
+    bug: Bug | None = None
+
+
+class Keys:
+    """The student's keys, each question asked once."""
+
+    def __init__(self, student: Student):
+        self._student = student
+        self._keys: dict[Question, Any] = {}
+
+    def ask(self, questions: Sequence[Question]) -> None:
+        """Ask what was not asked yet, in one message."""
+        new = [q for q in dict.fromkeys(questions) if q not in self._keys]
+        if new:
+            values = self._student.each_plain("cache_key", [((q.ids,), q.texts) for q in new])
+            self._keys.update((q, _hashable(value)) for q, value in zip(new, values, strict=True))
+
+    def __getitem__(self, question: Question) -> str | bytes:
+        return self._keys[question]
+
+    def differ(self, pair: Pair) -> bool:
+        return self[pair.one] != self[pair.two]
+
+    def expect_different(self, pairs: Sequence[Pair]) -> None:
+        for pair in pairs:
+            if not self.differ(pair):
+                raise Failure(None, pair.detail, pair.bug)
+
+
+def _hashable(value: Any) -> str | bytes:
+    return value if isinstance(value, (str, bytes)) else repr(value)

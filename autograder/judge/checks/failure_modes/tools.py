@@ -1,0 +1,103 @@
+"""The check of the tools in a prompt: whole, as JSON, and in one order."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from autograder.judge.bugs.failure_modes import prompt as bugs
+from autograder.judge.cases import Cases
+from autograder.judge.checks.failure_modes.drawn import draw_talk, draw_tools, words_of
+from autograder.judge.checks.failure_modes.shared import STAGE, START, common, decoded, text_of
+from autograder.judge.framework import Failure, check
+from autograder.judge.student import Student
+from autograder.judge.words import count
+
+SYSTEM = "Answer in one line."
+PROPERTY = "The tools stand behind the system text as JSON, whole and in their order."
+
+
+def _turned(value: Any, turn: Callable[[int], bool], depth: int = 0) -> Any:
+    """The same value with the keys of its dicts in the opposite order, at those depths for which turn says so."""
+    if isinstance(value, dict):
+        items = [(k, _turned(v, turn, depth + 1)) for k, v in value.items()]
+        return dict(items[::-1] if turn(depth) else items)
+    return [_turned(v, turn, depth) for v in value] if isinstance(value, list) else value
+
+
+@check(stage=STAGE, id="canonical-tools", points=1, title="The order of a tool's keys makes no difference")
+def canonical_tools(student: Student, cases: Cases) -> None:
+    """The same tools with their keys in another order, at any depth, give the same prompt; other tools give another."""
+    tools = draw_tools(cases)
+    talk = draw_talk(cases, "plain contents", 1)[:-1]
+
+    def build(tools: Any) -> str:
+        return text_of(student, "build_prompt", SYSTEM, tools, talk)
+
+    prompt = build(tools)
+    if build(tools) != prompt:
+        raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
+    missing = [word for word in words_of(tools) if word not in prompt]
+    if missing:
+        lacking = (
+            f"{count(len(missing), 'text')} of the tools {'is' if len(missing) == 1 else 'are'} not in the prompt."
+        )
+        raise Failure(None, lacking, bugs.TOOLS_LEFT_OUT)
+    first = tools[0]["arguments"]
+    enum = next(k for k, v in first.items() if "enum" in v)
+    changed = {
+        "another name": [{**tools[0], "name": "find_nothing"}, tools[1]],
+        "another number deep inside": [tools[0], {**tools[1], "cost": 0.25}],
+        "one tool less": tools[:1],
+        "a list in another order": [
+            {**tools[0], "arguments": {**first, enum: {**first[enum], "enum": first[enum]["enum"][::-1]}}},
+            tools[1],
+        ],
+        "the other tool first": tools[::-1],
+    }
+    prompts = {what: build(other) for what, other in changed.items()}
+    same = [what for what, other in prompts.items() if other == prompt]
+    if same:
+        bug = {"a list in another order": bugs.LIST_SORTED, "the other tool first": bugs.TOOLS_SORTED}.get(same[0])
+        raise Failure(None, f"With {same[0]}, the prompt is the same.", bug)
+    turns = {
+        "outer keys": lambda depth: depth == 0,
+        "keys of inner dicts": lambda depth: depth > 0,
+        "keys at every depth": lambda depth: True,
+    }
+    prompts = {what: build(_turned(tools, turn)) for what, turn in turns.items()}
+    for what, other in prompts.items():
+        if other != prompt:
+            bug = bugs.KEYS_SORTED_ON_TOP if prompts["outer keys"] == prompt else bugs.KEYS_AS_THEY_COME
+            detail = (
+                f"With the {what} in another order, {common(prompt, other):,} of {len(prompt):,} characters are shared."
+            )
+            raise Failure(None, detail, bug)
+    for given in (tools, tools[::-1], []):
+        _expect_json(build(given), given)
+
+
+def _expect_json(prompt: str, tools: list[dict[str, Any]]) -> None:
+    """What follows the system text, up to the next START, begins with the tools as JSON."""
+    place = prompt.find(SYSTEM)
+    behind = prompt[place + len(SYSTEM) : prompt.find(START, place)]
+    if place < 0 or not behind.strip():
+        return  # the tools stand elsewhere, which is another check's affair
+    where = f"with {count(len(tools), 'tool')}"
+    value, _ = decoded(behind)
+    if value is None:
+        as_json = decoded(_PYTHON_WORD.sub(lambda m: m[0].lower(), behind.replace("'", '"')))[0]
+        bug = bugs.TOOLS_NOT_JSON if as_json == tools else None
+        raise Failure(PROPERTY, f"What follows the system text does not begin with a JSON list ({where}).", bug)
+    if _as_text(value) != _as_text(tools):
+        bug = bugs.TOOLS_SORTED if sorted(map(_as_text, value)) == sorted(map(_as_text, tools)) else None
+        raise Failure(PROPERTY, f"The JSON that follows the system text is not the list of tools ({where}).", bug)
+
+
+_PYTHON_WORD = re.compile(r"\b(True|False)\b")
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
