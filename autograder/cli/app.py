@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -48,6 +50,7 @@ def test(
     """
     from autograder.cli.test import run
 
+    _end_tidily()
     raise typer.Exit(run(stage=stage, notebook=notebook, watch=watch, model=model))
 
 
@@ -105,6 +108,11 @@ def grade(
     """
     from autograder.cli.grade import run
 
+    _end_tidily()
+    if os.environ.get("AUTOGRADER_MODEL"):
+        from autograder.model.load import absolute_name
+
+        os.environ["AUTOGRADER_MODEL"] = absolute_name(None)  # nbgrader works in the course's folder
     status = run(
         stages or [],
         course=course,
@@ -157,6 +165,15 @@ def fetch(
     from autograder.cli.fetch import run
 
     raise typer.Exit(run(name))
+
+
+def _end_tidily() -> None:
+    """Take SIGTERM as an interrupt from the keyboard.
+
+    systemd, batch schedulers and `timeout` send it, and Python obeys without a clean-up: the folders of the students'
+    processes would stay in /tmp, and half-written files beside the marks.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def run() -> None:

@@ -254,7 +254,7 @@ def test_a_malformed_reply_ends_the_worker_and_is_no_error_of_the_graders(wrong)
         "import numpy as np, autograder.worker.protocol as p\nreal = p.encode\ndef f(ids): return [1]\n"
         f"p.encode = lambda r: real({{**r, {wrong}}})"
     )
-    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone, match="answers no question|malformed"):
+    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone, match=r"answers no question|malformed"):
         worker.run_cell(Cell("attack", forge))
         worker_student(worker).ids("f", [1])
 

@@ -1,0 +1,51 @@
+"""A command that is ended from outside, and one that works in another folder than it was called in."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from autograder.model.load import model_folder
+from autograder.tests.cli.test_commands import COMMAND, autograder
+from autograder.tests.course import STAGE, Course, own_cell
+
+LOOP = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    return Course(tmp_path_factory.mktemp("course"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM that a process could answer")
+@pytest.mark.parametrize("command", [["test", "--notebook", "NOTEBOOK"], ["grade", STAGE.name]], ids=["test", "grade"])
+def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command):
+    """`timeout`, systemd and batch schedulers send SIGTERM."""
+    course.hand_in("looping", change=own_cell(LOOP))
+    arguments = [str(course.path("looping")) if part == "NOTEBOOK" else part for part in command]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=course.folder, env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob("autograder-*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1)  # in the loop, or on the way
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=30)
+    shutil.rmtree(course.path("looping").parent.parent)
+    assert process.returncode == 130 and "Traceback" not in said, said
+    assert list(tmp_path.glob("autograder-*")) == []
+
+
+def test_a_class_is_marked_with_a_model_given_by_a_relative_path(course, tmp_path):
+    """nbgrader works in the course's folder."""
+    course.hand_in("anna")
+    shutil.copytree(model_folder("tiny"), tmp_path / "mymodel")
+    arguments = ["grade", STAGE.name, "--course", str(course.folder), "--student", "anna"]
+    result = autograder(*arguments, cwd=tmp_path, AUTOGRADER_MODEL="mymodel")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert all(score for score in course.scores("anna").values())
