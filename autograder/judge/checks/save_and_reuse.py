@@ -31,7 +31,6 @@ from autograder.judge.words import tokens as _tokens
 
 STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
-FAR = 100  # tokens that are too many to be sent one by one for a refusal
 
 # The bugs of this stage alone
 
@@ -178,10 +177,10 @@ def saved_prefix_exact(student, cases):
     sweep = Sweep(UNIT)
     small, middle, _ = cases.odd
     for model, lengths in (
-        (small, range(1, small.config.n_ctx + 1)),
-        (middle, (1, 2, middle.config.n_ctx - 1, middle.config.n_ctx)),
-        (cases.long, (16, 32, 64, 65, 128)),
-        (cases.trained, (33,)),
+        (small, range(1, small.config.n_ctx + 1)),  # chunks and buffers of any size up to there, full and not
+        (middle, (1, middle.config.n_ctx)),
+        (cases.long, (24, 32, 33, 65, 128)),  # blocks of 8 to 128: full, and one row past them
+        (cases.trained, (12,)),
     ):
         ids = cases.ids(model, max(lengths), "prefix")
         for p in lengths:
@@ -243,8 +242,7 @@ def reuse_equals_recompute(student, cases):
     """The logits after saved prefix and suffix are those of running the whole prompt from scratch."""
     sweep = Sweep(UNIT)
     for model, pairs in _prompt_lengths(cases):
-        n_ctx = model.config.n_ctx
-        ids = cases.ids(model, min(n_ctx, 150), "prompt")
+        ids = cases.ids(model, max(map(sum, pairs)), "prompt")
         for p, s in pairs:
             with sweep.at(p):
                 prefix, suffix = ids[:p], ids[p : p + s]
@@ -263,14 +261,16 @@ def _prompt_lengths(cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]
     """(prefix length, suffix length) pairs for each model: short and long ones, and up to exactly n_ctx."""
     small, middle, large = cases.odd
     n = small.config.n_ctx
-    yield small, [(p, min(1 + p % 3, n - p)) for p in range(1, n)]
+    # Buffers of 4, 8, 10 or 16 rows, one short, full and past it, which in some the suffix is; one token; n_ctx.
+    yield small, [(p, min(1 + p % 3, n - p)) for p in (1, 2, 3, 4, 5, 7, 8, 9, 10, 15, 16, 17, n - 1)]
     n = middle.config.n_ctx
-    yield middle, [(1, n - 1), (2, n - 2), (n // 2, n - n // 2), (n - 3, 3), (n - 1, 1), (3, 1), (4, 2)]
-    n = large.config.n_ctx
-    yield large, [(1, 1), (n // 2, 7), (n - 2, 2)]
+    yield middle, [(1, n - 1), (4, 2), (n // 2, n - n // 2), (n - 1, 1)]  # suffixes longer than a prefix, up to n_ctx
+    yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
     n = cases.long.config.n_ctx
-    yield cases.long, [(16, 1), (32, 3), (64, 2), (65, 40), (127, 1), (128, n - 128)]  # and the sizes of blocks
-    yield cases.trained, [(9, 1), (37, 11)]
+    # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
+    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last goes to n_ctx, past all blocks.
+    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, n - 128)]
+    yield cases.trained, [(11, 4)]
 
 
 @check(stage=STAGE, id="position-continues", points=2, title="The suffix continues at position prefix_len")
@@ -278,7 +278,7 @@ def position_continues(student, cases):
     """Token i of the suffix stands at position prefix_len + i, with prefix_len as it was passed."""
     sweep = Sweep(UNIT)
     small, _, large = cases.odd
-    for model, lengths in ((small, (2, 7, small.config.n_ctx - 3)), (large, (3, 11)), (cases.trained, (24,))):
+    for model, lengths in ((small, (2, 7, small.config.n_ctx - 3)), (large, (11,)), (cases.trained, (5,))):
         for p in lengths:
             ids = cases.ids(model, p + 3, "prompt")
             prefix, suffix = ids[:p], ids[p:]
@@ -318,45 +318,49 @@ def saved_stays_pristine(student, cases):
     """After any number of reuses the saved cache has its length and every byte, and A, B, A gives A's logits twice."""
     sweep = Sweep(UNIT)
     small, _, large = cases.odd
-    for model, lengths in ((small, (1, 3, 6)), (large, (8,)), (cases.trained, (5,))):
-        for p in lengths:
-            prefix = cases.ids(model, p, "prefix")
-            a, b = cases.ids(model, 3, "A", p), cases.ids(model, 4, "B", p)
-            c = cases.ids(model, 3, "C", p)  # as long as A
-            d = cases.ids(model, 7, "D", p)  # longer; it leaves room for who puts tokens too far on
-            n_ctx = model.config.n_ctx
-            with sweep.at(p):
-                where = _case(model, p, len(a))
-                saved = _save(student, prefix, model)
-                before = _saved_rows(student, saved)
-
-                def reuse(suffix, model=model, saved=saved, p=p):
-                    return _reuse(student, saved, p, suffix, model)
-
-                first = reuse(a)
-                _expect_answer(first, model, prefix, a)
-                _expect_same(before, student.read_cache(saved), model, p, "a request")
-                for suffix in (b, a[:1], c, b[:2], b, d, *(a[:1] for _ in range(8))):
-                    answer = reuse(suffix)
-                    if suffix is c and not matches(answer, _expected(model, prefix, c)) and matches(answer, first):
-                        detail = f"Another suffix of the same length gets the first one's logits ({where})."
-                        raise Failure(None, detail, own.ANSWERS_FROM_MEMORY)
-                _expect_same(before, student.read_cache(saved), model, p, "15 requests")
-                for what, n, suffix in (
-                    ("a request that raised half-way", p, [*a[:2], model.config.n_vocab, *a[2:]]),
-                    ("a request with an empty suffix", p, []),
-                    ("a request past n_ctx", p, [a[0]] * (n_ctx + 1 - p)),
-                    ("a request with a prefix_len of -1", -1, a[:1]),
-                    ("a request with a prefix_len that is one less", p - 1, a),
-                ):
-                    if len(suffix) > FAR:  # on the trained model; the small ones have shown it
-                        continue
-                    _reuse_with_error(student, model, saved, n, suffix)
-                    _expect_same(before, student.read_cache(saved), model, p, what, by_error=n == p)
-                if not matches(reuse(a), first):
-                    detail = f"The suffixes A, B, A give other logits for A the second time ({where})."
-                    raise Failure(None, detail)
+    # Many requests, and every way to fail, once; the other lengths are for buffers: 6 and A go past a room of 8.
+    for model, p, all_of_it in ((small, 3, True), (small, 1, False), (small, 6, False), (large, 8, False)):
+        with sweep.at(p):
+            _expect_pristine(student, cases, model, p, all_of_it)
+    with sweep.at(5):
+        _expect_pristine(student, cases, cases.trained, 5, all_of_it=False)
     sweep.finish()
+
+
+def _expect_pristine(student, cases, model, p, all_of_it):
+    prefix = cases.ids(model, p, "prefix")
+    a, b = cases.ids(model, 3, "A", p), cases.ids(model, 4, "B", p)
+    c = cases.ids(model, 3, "C", p)  # as long as A
+    d = cases.ids(model, 7, "D", p)  # longer; it leaves room for who puts tokens too far on
+    where = _case(model, p, len(a))
+    saved = _save(student, prefix, model)
+    before = _saved_rows(student, saved)
+
+    def reuse(suffix):
+        return _reuse(student, saved, p, suffix, model)
+
+    first = reuse(a)
+    _expect_answer(first, model, prefix, a)
+    _expect_same(before, student.read_cache(saved), model, p, "a request")
+    requests = (b, a[:1], c, b[:2], b, d, *(a[:1] for _ in range(8))) if all_of_it else (b, c, d)
+    for suffix in requests:
+        answer = reuse(suffix)
+        if suffix is c and not matches(answer, _expected(model, prefix, c)) and matches(answer, first):
+            detail = f"Another suffix of the same length gets the first one's logits ({where})."
+            raise Failure(None, detail, own.ANSWERS_FROM_MEMORY)
+    _expect_same(before, student.read_cache(saved), model, p, f"{1 + len(requests)} requests")
+    errors = (
+        ("a request that raised half-way", p, [*a[:2], model.config.n_vocab, *a[2:]]),
+        ("a request with an empty suffix", p, []),
+        ("a request past n_ctx", p, [a[0]] * (model.config.n_ctx + 1 - p)),
+        ("a request with a prefix_len of -1", -1, a[:1]),
+        ("a request with a prefix_len that is one less", p - 1, a),
+    )
+    for what, n, suffix in errors if all_of_it else errors[:1]:
+        _reuse_with_error(student, model, saved, n, suffix)
+        _expect_same(before, student.read_cache(saved), model, p, what, by_error=n == p)
+    if not matches(reuse(a), first):
+        raise Failure(None, f"The suffixes A, B, A give other logits for A the second time ({where}).")
 
 
 def _reuse_with_error(student, model, saved, p, suffix):
@@ -425,17 +429,18 @@ def requests_in_turn(student, cases):
 
 def _expect_independent_clones(student, cases, model):
     prefix = cases.ids(model, 5, "cloned")
+    p = len(prefix)
     saved = student.make_cache(model, model.reference.run(prefix).kv)
     before = student.read_cache(saved)
     tails = [cases.ids(model, 3, "tail", name) for name in "AB"]
     clones = [student.method(saved, "clone", returns="handle") for _ in tails]
+    right = [model.reference.logits(prefix + tail) for tail in tails]
     for i in range(len(tails[0])):
-        for clone, tail in zip(clones, tails, strict=True):
-            answer = student.array("decode_step", tail[i], len(prefix) + i, model, clone)
-            past = student.read_cache(clone)
-            expected = model.reference.run(prefix + tail[: i + 1])
-            if matches(answer, expected.logits[-1]):
+        for clone, tail, logits in zip(clones, tails, right, strict=True):
+            answer, expected = student.array("decode_step", tail[i], p + i, model, clone), logits[p + i]
+            if matches(answer, expected):
                 continue
+            past = student.read_cache(clone)
             where = f"for a prefix of {_tokens(len(prefix))} on {model.about}"
             detail = (
                 f"Two clones were continued in turn, and at the {i + 1}. token one has rows of the other ({where})."
@@ -443,7 +448,7 @@ def _expect_independent_clones(student, cases, model):
             lengths_right = {a.shape[1] for pair in past for a in pair} == {len(prefix) + i + 1}
             if lengths_right and i and _first_rows_right(student.read_cache(saved), before):
                 raise Failure(None, detail, own.CLONES_SHARE_MEMORY)
-            expect_close(answer, expected.logits[-1], name="The answer of a clone", axes=("id",), where=where)
+            expect_close(answer, expected, name="The answer of a clone", axes=("id",), where=where)
     _expect_same(before, student.read_cache(saved), model, len(prefix), "growing two clones")
 
 
