@@ -268,6 +268,18 @@ FORMS = {
     ),
     "the four newest messages": ((PROMPT, ("*messages]", "*messages[-4:]]")), ("volatile-last", "messages-window")),
     "forty messages at most": ((PROMPT, ("*messages]", "*messages[-40:]]")), ("volatile-last", "messages-window")),
+    "no message twice": (
+        (PROMPT, ("*messages]", "*(m for i, m in enumerate(messages) if m not in messages[:i])]")),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "no empty message": (
+        (PROMPT, ("*messages]", '*(m for m in messages if m["content"])]')),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "two messages of the system's": (
+        (PROMPT, (SYSTEM + "}", 'system}, {"role": "system", "content": tools_json}')),
+        ("volatile-last", "tools-behind-messages"),
+    ),
     "tools in reverse": ((PROMPT, ("dumps(tools", "dumps(tools[::-1]")), ("canonical-tools", "tools-sorted")),
     "tools as a tuple's text": (
         (PROMPT, ("json.dumps(tools, sort_keys=True)", "'\\n'.join(json.dumps(t, sort_keys=True) for t in tools)")),
@@ -348,8 +360,9 @@ def test_another_form_of_a_bug_costs_its_check_and_is_named(form):
         assert cell.count(old) == 1, old
         cell = cell.replace(old, new)
     mine = student(cell=cell)
-    for seed in range(4):
-        failed = {c.id: r for c in checks_of(STAGE) if not (r := run_check(c, mine, seed)).passed}
+    for seed in range(3):
+        checks = checks_of(STAGE) if seed == 0 else [find_check(check_id)]
+        failed = {c.id: r for c in checks if not (r := run_check(c, mine, seed)).passed}
         assert list(failed) == [check_id]
         result = failed[check_id]
         assert (result.bug.key if result.bug else None) == bug, result.message
@@ -369,11 +382,32 @@ GOOD_KEYS = {
 }
 
 
+GOOD_PROMPTS = {
+    "indented tools": ("sort_keys=True", "sort_keys=True, indent=2"),
+    "no list of no tools": (SYSTEM, 'f"{system}\\n{tools_json}" if tools else system'),
+    "a line end behind the tools": (SYSTEM, 'f"{system}\\n{tools_json}\\n"'),
+    "words before time and notes": ("list(notes)", "[f'Note: {note}' for note in notes]"),
+    "a heading above them": ('"\\n".join(changing)', '"Now:\\n\\n" + "\\n\\n".join(changing) + "\\n"'),
+}
+
+
+@pytest.mark.parametrize("form", GOOD_PROMPTS)
+def test_a_prompt_of_any_form_that_the_text_leaves_open_is_good(form):
+    old, new = GOOD_PROMPTS[form]
+    cell = solved_cells(STAGE)[PROMPT]
+    assert cell.count(old) == 1
+    mine = student(cell=cell.replace(old, new))
+    for seed in range(3):
+        for check_id in ("volatile-last", "canonical-tools"):
+            result = run_check(find_check(check_id), mine, seed)
+            assert result.passed, result.message
+
+
 @pytest.mark.parametrize("form", GOOD_KEYS)
 def test_a_key_of_any_form_is_good(form):
     cell = solved_cells(STAGE)[KEY].replace(DIGEST, GOOD_KEYS[form])
     mine = student(cell=cell)
-    for seed in range(4):
+    for seed in range(3):
         result = run_check(find_check("key-separates"), mine, seed)
         assert result.passed, result.message
 

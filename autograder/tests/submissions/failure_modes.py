@@ -444,6 +444,13 @@ WRONG = [
         loses=("log-of-candidates",),
     ),
     _wrong(
+        "log-key-is-any",
+        "The log's key says that something is shared.",
+        (LOG, "common == n", "common > 0"),
+        (LOOKUP, HITS, 'if row["gate"] and row["common"] == row["n"]'),
+        loses=("log-of-candidates",),
+    ),
+    _wrong(
         "lookup-first-hit",
         "The first hit.",
         (LOOKUP, LONGEST, "hits[0] if hits else None"),

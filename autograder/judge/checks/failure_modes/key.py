@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any
 
 from autograder.judge.bugs.failure_modes import key as bugs
@@ -12,12 +12,13 @@ from autograder.judge.cases import Cases
 from autograder.judge.checks.failure_modes.drawn import WORDS
 from autograder.judge.checks.failure_modes.key_borders import border_pairs, readable_pairs
 from autograder.judge.checks.failure_modes.keys import Keys, Pair, Question
-from autograder.judge.checks.failure_modes.shared import STAGE, draw_ids, kind_of
+from autograder.judge.checks.failure_modes.shared import STAGE, common, draw_ids, kind_of
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import AsText, Student, StudentError
 
 ELSEWHERE = "In another process, the same arguments give another key."
 LEAST_BITS = 64
+LONGEST_DIGEST = 10_000  # as a text
 N_LISTS = 300  # so many different lists show every value of a digit, and more than half of those of a byte
 
 
@@ -34,10 +35,10 @@ def key_separates(student: Student, cases: Cases) -> None:
     word = [WORDS[i] for i in rng.permutation(len(WORDS))]
     letters = list("abcdefghijklmnopqrstuvwxyz0123456789")
     base = {
-        field: f"{word[i]}{''.join(rng.choice(letters, 20))}/{''.join(rng.choice(letters, 39))}"[:64]
+        field: f"{word[i]}{''.join(rng.choice(letters, 20))}/{''.join(rng.choice(letters, 41))}"[:64]
         for i, field in enumerate(bugs.KEY_FIELDS)
     }
-    ids = draw_ids(cases, 40, "key")
+    ids = [i + 1 for i in draw_ids(cases, 40, "key")]  # one less is an id as well
     first = Question(ids, base)
     _expect_again_and_elsewhere(student, first)
 
@@ -47,23 +48,24 @@ def key_separates(student: Student, cases: Cases) -> None:
     borders = border_pairs(word)
     lists = [Question(some, base) for some in rng.integers(50_000, size=(N_LISTS, 8)).tolist()]
     keys = Keys(student)
-    asked = [
-        q for pairs in (*fields.values(), *id_changes.values(), singles, borders) for p in pairs for q in (p.one, p.two)
-    ]
-    keys.ask([first, *asked, *lists])
+    pairs = [*chain(*fields.values(), *id_changes.values()), *singles, *borders]
+    keys.ask([first, *_both(pairs), *lists])
 
     _expect_dependence(keys, fields, id_changes, shuffled)
     _expect_enough_bits([keys[q] for q in lists])
-    for pairs in (*fields.values(), *id_changes.values(), singles, borders):
-        keys.expect_different(pairs)
+    keys.expect_different(pairs)
     readable = readable_pairs(keys[first], base, word)
-    keys.ask([q for pair in readable for q in (pair.one, pair.two)])
+    keys.ask(_both(readable))
     keys.expect_different(readable)
     if student.hashes() and student.begin_anew():
         again, there = [first, *lists[:20]], Keys(student)
         there.ask(again)
         if any(there[q] != keys[q] for q in again):
             raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
+
+
+def _both(pairs: Sequence[Pair]) -> list[Question]:
+    return [question for pair in pairs for question in (pair.one, pair.two)]
 
 
 def _expect_again_and_elsewhere(student: Student, first: Question) -> None:
@@ -219,7 +221,7 @@ def _expect_dependence(
         raise Failure(None, detail, bugs.KEY_IGNORES_ID_ORDER)
 
 
-def _expect_enough_bits(keys: list[Any]) -> None:
+def _expect_enough_bits(keys: list[str]) -> None:
     """Keys of many lists of ids differ in so much that two of them are never equal by chance."""
     n = len(set(keys))
     bits = _bits(keys)
@@ -232,10 +234,11 @@ def _expect_enough_bits(keys: list[Any]) -> None:
     raise Failure(None, detail, bugs.KEY_TOO_SHORT)
 
 
-def _bits(keys: list[Any]) -> float:
+def _bits(keys: list[str]) -> float:
     """How many bits the keys differ in, from how many values are seen at each place; no more than are enough."""
-    bits, place, longest = 0.0, 0, max(map(len, keys))
-    while place < longest and bits < LEAST_BITS:
+    bits, place = 0.0, common(min(keys), max(keys))
+    last = min(max(map(len, keys)), place + LONGEST_DIGEST)
+    while place < last and bits < LEAST_BITS:
         seen = len({key[place : place + 1] for key in keys})
         bits += 8 if seen > 128 else math.log2(seen)
         place += 1

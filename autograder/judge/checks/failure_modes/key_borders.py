@@ -46,7 +46,7 @@ def _fields(fields: Texts, word: Sequence[str]) -> Iterator[Pair]:
         for a, b in usually_beside:
             yield _moved(fields, word, a, b, separator)
     for before, after in product(BETWEEN_NAMED, AFTER_A_NAME):
-        for a, b in beside:
+        for a, b in beside if after != "=" else usual | beside:
             yield _moved(fields, word, a, b, f"{before}{b}{after}")
         for a, b in usually_beside:
             yield _moved(fields, word, a, b, f"{before}{b[0]}{after}")
@@ -82,13 +82,12 @@ def _ids_and_fields(fields: Texts, word: Sequence[str]) -> Iterator[Pair]:
                 yield Pair(one, two, detail, _bug(separator))
 
 
-def readable_pairs(key: str | bytes, fields: Texts, word: Sequence[str]) -> list[Pair]:
+def readable_pairs(key: str, fields: Texts, word: Sequence[str]) -> list[Pair]:
     """The same for what stands between two fields in a key that can be read."""
-    text = key.decode("latin-1") if isinstance(key, bytes) else key
-    places = sorted((text.find(value), name) for name, value in fields.items() if value in text)
+    places = sorted((key.find(value), name) for name, value in fields.items() if value in key)
     pairs = []
     for (at, a), (then, b) in pairwise(places):
-        border = text[at + len(fields[a]) : then]
+        border = key[at + len(fields[a]) : then]
         if len(border) <= LONGEST_BORDER:
             pairs.append(_moved(fields, word, a, b, border))
     return pairs

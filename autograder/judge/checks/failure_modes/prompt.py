@@ -86,11 +86,11 @@ def volatile_last(student: Student, cases: Cases) -> None:
 
 
 def _long_talk(cases: Cases) -> Talk:
-    """A conversation of 22 turns that ends with a question, with blanks at the ends of contents."""
+    """A conversation of 22 turns that ends with a question: blanks at the ends, a question twice, an empty answer."""
     talk = draw_talk(cases, "blanks at the ends of contents", 22)[:-1]
-    return [
-        {**m, "content": f"{m['content']} ({i})" if i % 3 else f" ({i}) {m['content']}\n"} for i, m in enumerate(talk)
-    ]
+    told = [f"{m['content']} ({i})" if i % 3 else f" ({i}) {m['content']}\n" for i, m in enumerate(talk)]
+    told[8], told[11] = told[4], ""
+    return [{**message, "content": content} for message, content in zip(talk, told, strict=True)]
 
 
 def _expect_sharing(
