@@ -8,8 +8,11 @@ import re
 import shutil
 
 import pytest
+from nbgrader.preprocessors import SaveAutoGrades
 
-from autograder.grading.records import read_record
+from autograder.grading import batch, class_run
+from autograder.grading.outcome import NOT_GRADED_LINE, Watcher
+from autograder.grading.records import read_record, write_record
 from autograder.tests.course import CHECKS, NAME, STAGE, Course
 from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, run
 
@@ -180,6 +183,41 @@ def test_an_answer_that_a_person_has_marked_waits_for_nobody_until_it_changes(co
         }
         assert {grade.manual_score for grade in found.values()} == {1.0}
         assert [where for where, grade in found.items() if not grade.needs_manual_grade] == [("adele", written[0])]
+
+
+def grade_here(course, monkeypatch):
+    """Mark the class in this process, where a part can be made to fail for Adele."""
+    monkeypatch.chdir(course.folder)
+    outcome = class_run.Course(course.folder).grade(STAGE, Watcher())
+    assert (outcome.graded, outcome.not_graded) == (1, 1)
+    assert course.scores("zoe") == FULL and set(course.scores("adele").values()) == {None}
+    assert read_record(course.folder / "autograded", STAGE.assignment, "zoe").status == "graded"
+    (line,) = outcome.lines
+    assert (line.student, line.what) == ("adele", NOT_GRADED_LINE)
+    return line.sentence
+
+
+def test_a_record_that_cannot_be_written_is_told_of(course, monkeypatch):
+    def full(autograded, record, group=False):
+        if record.student == "adele":
+            raise OSError(28, "No space left on device")
+        write_record(autograded, record, group)
+
+    monkeypatch.setattr(batch, "write_record", full)
+    assert grade_here(course, monkeypatch) == "its record cannot be written (No space left on device)."
+
+
+def test_scores_that_cannot_be_stored_are_no_other_students_loss(course, monkeypatch):
+    store = SaveAutoGrades._add_score
+
+    def fails(self, cell, resources):
+        if self.student_id == "adele":
+            raise ValueError("a score that the gradebook does not take")
+        store(self, cell, resources)
+
+    monkeypatch.setattr(SaveAutoGrades, "_add_score", fails)
+    assert grade_here(course, monkeypatch) == "nbgrader could not go on with it; see the messages above."
+    assert read_record(course.folder / "autograded", STAGE.assignment, "adele").status == "not graded"
 
 
 def hand_in_again(course, student, text):
