@@ -20,6 +20,9 @@ SOLVED = solved_cells("save-and-reuse")
 FUNCTIONS = {mark: mark.replace("-", "_") for mark in SOLVED}
 NOTHING, EVERYTHING = "nothing", "everything"
 
+# Names of notebooks that cannot be read: one that a terminal would obey, one with another student's row of the table
+FORGED_NAMES = {"named-red": "\x1b[31mforged red.ipynb", "named-line": "x\n  zoe  NOT GRADED  forged.ipynb"}
+
 
 @dataclass(frozen=True)
 class Attack:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
-from autograder.tests.hostile.attacks import ATTACKS, EVERYTHING, Attack
+from autograder.tests.hostile.attacks import ATTACKS, EVERYTHING, FORGED_NAMES, Attack
 from autograder.worker.sandbox import isolation
 
 pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
@@ -51,6 +51,9 @@ def course(tmp_path_factory):
     for attack in ATTACKS:
         hand_in(course, attack)
     _link_to_others(course)
+    for student, name in FORGED_NAMES.items():
+        course.hand_in(student, name=name)
+        course.path(student, name=name).write_text("{", encoding="utf-8")
     course.temporary = tmp_path_factory.mktemp("temporary")
     course.outside = {p: p.stat().st_mode for p in map(Path, ("/dev/null", "/dev/zero", "/dev/shm", "/tmp"))}
     course.first = course.run("autograde", STAGE.assignment, *SHORT, TMPDIR=str(course.temporary))
@@ -173,10 +176,12 @@ def test_what_was_handed_in_is_as_it_was(course):
 
 
 def test_the_run_goes_to_its_end_and_its_table_cannot_be_forged(course):
-    assert course.first.returncode == 1, course.first.stderr  # the links were not graded
+    assert course.first.returncode == 1, course.first.stderr  # the links and what is no notebook were not graded
     assert "Traceback" not in course.first.stderr
     rows = [line for line in course.first.stderr.splitlines() if "forged" in line]
     assert rows and not any(re.match(r" *zoe ", row) for row in rows)
+    for student in FORGED_NAMES:
+        assert any(re.match(rf" *{student} +NOT GRADED  .*forged.*\.ipynb is not valid JSON", row) for row in rows)
     assert all(c.isprintable() or c == "\n" for c in course.first.stderr)
 
 
