@@ -242,6 +242,11 @@ LENGTH_NOT_COMPARED = define(
     "ids and rows not compared",
     "It looks as if the number of ids and the number of rows in each layer were never compared.",
 )
+FILE_IDS_OUTSIDE = define(
+    "file-ids-outside-vocabulary",
+    "ids outside the vocabulary accepted",
+    "It looks as if the ids in the file were not compared with 0 and n_vocab.",
+)
 NOT_FINITE_ACCEPTED = define(
     "not-finite-accepted",
     "non-finite values accepted",

@@ -27,19 +27,17 @@ from autograder.judge.compare import Sweep, expect_close, matches, recognize
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, RIGHT
 from autograder.judge.student import Handle, Student, StudentError
-from autograder.judge.words import tokens as _tokens
+from autograder.judge.words import count, tokens
+from autograder.model.weights import tensors_of
 
 STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
-
-# The bugs of this stage alone
-
 
 # In words
 
 
 def _case(model: JudgeModel, n_prefix: int, n_suffix: int) -> str:
-    return f"for a prefix of {n_prefix} and a suffix of {_tokens(n_suffix)} on {model.about}"
+    return f"for a prefix of {n_prefix} and a suffix of {tokens(n_suffix)} on {model.about}"
 
 
 # The right answer, and the wrong ones people get
@@ -192,10 +190,10 @@ def saved_prefix_exact(student, cases):
 
 def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
     """The keys and values are those of ids[:p], to float32."""
-    config, place = model.config, f"for a prefix of {_tokens(p)} on {model.about}"
+    config, place = model.config, f"for a prefix of {tokens(p)} on {model.about}"
     right = _rows(model.reference.run(ids).kv, 0, p)  # a later token changes no earlier row
     if len(kv) != config.n_layer:
-        raise Failure(None, f"The cache has {len(kv)} layers where the model has {config.n_layer} ({place}).")
+        raise Failure(None, f"The cache has {count(len(kv), 'layer')} where the model has {config.n_layer} ({place}).")
     shapes = {a.shape for pair in kv for a in pair}
     if shapes != {right[0][0].shape}:
         if shapes == {(p, config.n_head, config.head_dim)}:
@@ -203,11 +201,16 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
         counts = {shape[1] for shape in shapes}
         if counts == {p}:
             raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} ({place}).")
-        bug = own.CACHE_EMPTY if counts == {0} else own.CACHE_PADDED if counts == {config.n_ctx} else None
-        count = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-        rows = f"{count} row{'' if count == '1' else 's'}"
+        bug = None
+        if counts == {p + 1}:
+            bug = own.GENERATED_ROW_SAVED
+        elif counts == {0}:
+            bug = own.CACHE_EMPTY
+        elif counts == {config.n_ctx} and p < config.n_ctx - 2:  # nearer to the end, it may be a few rows too many
+            bug = own.CACHE_PADDED
+        rows, belong = _rows_of(counts), "belongs" if p == 1 else "belong"
         raise Failure(
-            None, f"The layers have {rows} where {p} belong ({place}).", _content_bug(kv, model, ids[:p]) or bug
+            None, f"The layers have {rows} where {p} {belong} ({place}).", _content_bug(kv, model, ids[:p]) or bug
         )
     for layer, (actual, expected) in enumerate(zip(kv, right, strict=True)):
         for name, a, e in zip(("keys", "values"), actual, expected, strict=True):
@@ -217,6 +220,11 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
                 expect_close(a, e, name=f"Layer {layer}'s array of {name}", where=place, **options)
             except Failure as failure:
                 raise Failure(None, failure.detail, _content_bug(kv, model, ids[:p])) from None
+
+
+def _rows_of(counts: set[int]) -> str:
+    """The numbers of rows of the layers: "1 row", "3 to 5 rows"."""
+    return count(min(counts), "row") if len(counts) == 1 else f"{min(counts)} to {max(counts)} rows"
 
 
 def _content_bug(kv: KV, model: JudgeModel, prefix: list[int]) -> Bug | None:
@@ -364,7 +372,7 @@ def _expect_pristine(student, cases, model, p, all_of_it):
 
 
 def _reuse_with_error(student, model, saved, p, suffix):
-    """A request with an id outside the vocabulary in its middle; whether it is loud is another check's question."""
+    """A request that should be refused, or goes elsewhere; whether it is loud is another check's question."""
     try:
         _reuse(student, saved, p, suffix, model)
     except StudentError as error:
@@ -376,7 +384,7 @@ def _expect_same(before: KV, after: KV, model: JudgeModel, p: int, event: str, b
     def rows(kv):
         return [{a.shape[1] for a in pair} for pair in kv]
 
-    where = f"(for a prefix of {_tokens(p)} on {model.about})"
+    where = f"(for a prefix of {tokens(p)} on {model.about})"
     changed = [
         layer
         for layer, (old, new) in enumerate(zip(before, after, strict=False))
@@ -391,7 +399,8 @@ def _expect_same(before: KV, after: KV, model: JudgeModel, p: int, event: str, b
     grown = [layer for layer, (old, new) in enumerate(zip(rows(before), rows(after), strict=False)) if old != new]
     if not grown:
         bug = own.SAVED_ROWS_OVERWRITTEN
-        detail = f"After {event}, {len(changed)} of {len(before)} layers hold other numbers {where}."
+        hold = f"{len(changed)} of {len(before)} layers {'holds' if len(changed) == 1 else 'hold'}"
+        detail = f"After {event}, {hold} other numbers {where}."
     else:
         if by_error:
             bug = own.LEFT_BY_ERROR
@@ -400,8 +409,8 @@ def _expect_same(before: KV, after: KV, model: JudgeModel, p: int, event: str, b
         else:
             bug = own.SAVED_CACHE_GROWS if n_new > n_old else own.SAVED_CACHE_SHRINKS
         new = {n for layer in grown for n in rows(after)[layer]}
-        count = f"{min(new)}" if len(new) == 1 else f"{min(new)} to {max(new)}"
-        detail = f"After {event}, {len(grown)} of {len(before)} layers have {count} rows instead of {n_old} {where}."
+        have = f"{len(grown)} of {len(before)} layers {'has' if len(grown) == 1 else 'have'}"
+        detail = f"After {event}, {have} {_rows_of(new)} instead of {n_old} {where}."
     raise Failure(None, detail, bug)
 
 
@@ -441,10 +450,8 @@ def _expect_independent_clones(student, cases, model):
             if matches(answer, expected):
                 continue
             past = student.read_cache(clone)
-            where = f"for a prefix of {_tokens(len(prefix))} on {model.about}"
-            detail = (
-                f"Two clones were continued in turn, and at the {i + 1}. token one has rows of the other ({where})."
-            )
+            where = f"for a prefix of {tokens(len(prefix))} on {model.about}"
+            detail = f"Two clones were continued in turn, and at token {i + 1} one has rows of the other ({where})."
             lengths_right = {a.shape[1] for pair in past for a in pair} == {len(prefix) + i + 1}
             if lengths_right and i and _first_rows_right(student.read_cache(saved), before):
                 raise Failure(None, detail, own.CLONES_SHARE_MEMORY)
@@ -485,10 +492,10 @@ def cache_is_used(student, cases):
         expect_close(answer, expected, where=place, suspects=again, **options)
 
         saved = _save(student, prefix, model)
-        answer, tokens = student.counted_array("generate_with_prefix", saved, p, suffix, model)
+        answer, n_run = student.counted_array("generate_with_prefix", saved, p, suffix, model)
         expect_close(answer, expected, where=where, **options)
-        if tokens is not None and tokens > len(suffix) + 1.5:
-            detail = f"{tokens:.0f} tokens went through the model where the suffix has {len(suffix)} ({where})."
+        if n_run is not None and n_run > len(suffix) + 1.5:
+            detail = f"{n_run:.0f} tokens went through the model where the suffix has {len(suffix)} ({where})."
             raise Failure(None, detail, own.RECOMPUTED)
         _expect_no_memory(student, model, saved, kv, suffix, answer, where)
 
@@ -629,7 +636,7 @@ def cache_file_round_trip(student, cases):
         (small, 3, "prefix.safetensors"),  # over the first file
     ):
         ids = cases.ids(model, p, path)
-        where = f"for a prefix of {_tokens(p)} on {model.about}"
+        where = f"for a prefix of {tokens(p)} on {model.about}"
         cache = student.make_cache(model, model.reference.run(ids).kv)
         before = student.read_cache(cache)
         student.handle("write_prefix_cache", path, cache, ids, model)
@@ -729,7 +736,7 @@ def _expect_bits(kv: KV, written: KV, where: str) -> None:
     if bug is None and _same_bits(*first_heads):
         bug = own.VIEW_WRITTEN
     if len(kv) != len(written):
-        raise Failure(None, f"{len(kv)} layers came back of {len(written)} ({where}).", bug)
+        raise Failure(None, f"{count(len(kv), 'layer')} came back of {len(written)} ({where}).", bug)
     for layer, (new, old) in enumerate(zip(kv, written, strict=True)):
         for name, n, o in zip(("keys", "values"), new, old, strict=True):
             if not np.array_equal(n, o):
@@ -773,9 +780,14 @@ def cache_file_refusals(student, cases):
         except StudentError as error:
             if not (error.loud and writer_may_refuse):
                 failed.append((what, f"{error.sentence[:-1]}, before there was a file to refuse", None))
-            return
+                return
+            if not student.file_exists(path):
+                return  # what a writer that refuses leaves behind must not be readable, either
+        refused(what, bug, path, model)
+
+    def refused(what: str, bug: Bug, path: str, by: JudgeModel) -> None:
         try:
-            student.handle("read_prefix_cache", path, model)
+            student.handle("read_prefix_cache", path, by)
         except StudentError as error:
             if not error.loud:
                 failed.append((what, f"{error.sentence[:-1]}; a ValueError is expected", own.LIBRARY_ERROR))
@@ -787,9 +799,12 @@ def cache_file_refusals(student, cases):
 
     other = random_judge_model(config, cases.number("another"))
     attempt("the cache of another model of the same shape", own.NO_FINGERPRINT, written(kv, ids, other))
-    for tensor in ("wte.weight", "wpe.weight", "h.0.ln_1.bias", "h.1.mlp.c_proj.weight", "ln_f.bias"):
-        changed = written(kv, ids, _one_number_off(model, tensor))
-        attempt(f"the cache of a model that differs in one number of {tensor}", own.FINGERPRINT_PARTIAL, changed)
+    for tensor, changed in _one_number_off(model, cases.rng("places")):
+        what = f"the cache of a model that differs in one number of {tensor}"
+        refused(what, own.FINGERPRINT_PARTIAL, good, changed)
+    for tensor, changed in _two_exchanged(model, cases.rng("exchanged")):
+        what = f"the cache of a model that differs in the order of two numbers of {tensor}"
+        refused(what, own.FINGERPRINT_PARTIAL, good, changed)
     expect_good("after those of other models")
     heads = random_judge_model(replace(config, n_head=config.n_embd // config.n_head), model.spec["seed"])
     what = f"the cache of a model with these weights and {heads.config.n_head} heads"
@@ -800,6 +815,10 @@ def cache_file_refusals(student, cases):
         ("a last layer that is one row short", [*kv[:-1], *_rows(kv[-1:], 0, p - 1)], ids),
     ):
         attempt(what, own.LENGTH_NOT_COMPARED, written(rows, some_ids, model), writer_may_refuse=True)
+    for wrong_id in (config.n_vocab, -1):
+        what = f"the prefix id {'n_vocab' if wrong_id > 0 else wrong_id}"
+        outside = written(kv, [*ids[:2], wrong_id, *ids[3:]], model)
+        attempt(what, own.FILE_IDS_OUTSIDE, outside, writer_may_refuse=True)
     for layer, part, value in ((0, "keys", np.nan), (config.n_layer - 1, "values", np.inf)):
         spoiled = written(_with_value(kv, layer, part, value), ids, model)
         attempt(
@@ -818,12 +837,29 @@ def cache_file_refusals(student, cases):
     expect_good("after those that do not")
 
 
-def _one_number_off(model: JudgeModel, tensor: str) -> JudgeModel:
-    from autograder.model.weights import tensors_of
+def _one_number_off(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
+    """The model with one number changed, once in each kind of tensor, in all blocks, away from the ends of it."""
+    tensors = tensors_of(model.weights)
+    kinds = {name.split(".", 2)[-1] if name.startswith("h.") else name: None for name in tensors}
+    for i, kind in enumerate(kinds):
+        name = kind if kind in tensors else f"h.{i % model.config.n_layer}.{kind}"
+        array = tensors[name].copy()
+        edge = 17 if array.size > 40 else 0
+        array.flat[rng.integers(edge, array.size - edge)] += 0.25
+        yield name, model.patched(name, array)
 
-    array = tensors_of(model.weights)[tensor].copy()
-    array.flat[-1] += 0.25
-    return model.patched(tensor, array)
+
+def _two_exchanged(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
+    """The model with two numbers of one tensor in each other's place, which no sum shows.
+
+    np.sum begins with flat[0] + flat[8], and so gives the same to the last bit.
+    """
+    tensors = tensors_of(model.weights)
+    name = "h.0.mlp.c_fc.weight"
+    for places in ((0, 8), rng.choice(tensors[name].size, 2, replace=False)):
+        array = tensors[name].copy()
+        array.flat[list(places)] = array.flat[list(places[::-1])]
+        yield name, model.patched(name, array)
 
 
 def _with_value(kv: KV, layer: int, part: str, value: float) -> KV:

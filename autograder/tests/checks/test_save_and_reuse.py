@@ -1,7 +1,10 @@
 """What the tables of submissions do not cover: the solution's errors and files field by field, cheats, many seeds."""
 
+import builtins
+import hashlib
 import json
 import struct
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from autograder.bench.solved import solved
 from autograder.judge.framework import checks_of, find_check, run_check
 from autograder.judge.student import local_student
 from autograder.model import GPT2Config, random_model
+from autograder.model.weights import tensors_of
 
 STAGE = "save-and-reuse"
 CONFIG = GPT2Config(n_layer=2, n_head=3, n_embd=12, n_ctx=16, n_vocab=29)
@@ -274,3 +278,100 @@ def test_the_failing_prefix_lengths_are_listed(course, tmp_path, monkeypatch):
     results = _results(course, 1, generate_with_prefix=reuse)
     assert "Failing prefix lengths: 8, 16" in results["reuse-equals-recompute"].message
     assert results["reuse-equals-recompute"].bug.key == "positions-shifted--1"
+
+
+def _digest(*parts):
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "fingerprint",
+    [
+        lambda tensors: _digest(*(a.tobytes()[-64:] for a in tensors.values())),
+        lambda tensors: _digest(*(a.tobytes()[:64] for a in tensors.values())),
+        lambda tensors: _digest(*(a.ravel()[-1:].tobytes() for a in tensors.values())),
+        lambda tensors: str([float(a.sum(dtype=np.float64)) for a in tensors.values()]),
+        lambda tensors: str([(a.min(), a.max(), a.mean(), a.std()) for a in tensors.values()]),
+        lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if ".attn." not in name)),
+        lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if not name.endswith(".bias"))),
+        lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if "h.1." not in name)),
+        lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if "ln_f" not in name)),
+    ],
+    ids=["last 64 bytes", "first 64 bytes", "last number", "sums", "statistics", "no attention", "no bias", "one block",
+         "no ln_f"],
+)  # fmt: skip
+def test_a_fingerprint_of_a_part_of_the_model_is_found(course, fingerprint, seed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def facts(prefix_ids, weights):
+        return original(prefix_ids, weights) | {"fingerprint": str(weights.config) + fingerprint(tensors_of(weights))}
+
+    original = course.cache_facts
+    result = _of_the_file(course, seed, cache_facts=facts)
+    assert not result.passed
+    assert result.bug.key == "fingerprint-partial"
+
+
+def _with(course, function, **replaced):
+    """A function of the course's that finds other functions where it looks for some."""
+    names = {**vars(course), **replaced, "__builtins__": builtins}
+    return types.FunctionType(getattr(course, function).__code__, names)
+
+
+def _of_the_file(course, seed, **replaced):
+    """The result of cache-file-refusals, with what the writer and the reader call replaced."""
+    own = {name: _with(course, name, **replaced) for name in ("write_prefix_cache", "read_prefix_cache")}
+    return run_check(find_check("cache-file-refusals"), local_student({**vars(course), **own}), seed)
+
+
+def test_what_a_writer_leaves_behind_when_it_refuses_must_not_be_readable(course, tmp_path, monkeypatch):
+    """It saves first and looks afterwards, and the reader relies on it."""
+    monkeypatch.chdir(tmp_path)
+    paths = []
+
+    def save_first(tensors, weights):
+        save_file(tensors, paths[-1], course.cache_facts(tensors["prefix_ids"].tolist(), weights))
+        course.check_tensors(tensors, weights)
+
+    write_then_look = _with(course, "write_prefix_cache", check_tensors=save_first)
+
+    def write(path, saved, prefix_ids, weights):
+        paths.append(path)
+        write_then_look(path, saved, prefix_ids, weights)
+
+    read = _with(course, "read_prefix_cache", check_tensors=lambda tensors, weights: None)
+    student = local_student({**vars(course), "write_prefix_cache": write, "read_prefix_cache": read})
+    result = run_check(find_check("cache-file-refusals"), student, 1)
+    assert not result.passed
+    assert "returned a cache" in result.message
+
+
+@pytest.mark.parametrize(
+    ("rows", "bug"),
+    [
+        (lambda p, n_ctx: p + 1, "generated-row-saved"),
+        (lambda p, n_ctx: n_ctx, "cache-padded"),
+        (lambda p, n_ctx: 0, "cache-empty"),
+        (lambda p, n_ctx: p + 2, None),
+    ],
+)
+def test_too_many_rows_are_named_by_their_number(course, rows, bug, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def save(prefix_ids, weights):
+        saved = course.save_prefix_cache(prefix_ids, weights)
+        n_rows = rows(len(prefix_ids), weights.config.n_ctx)
+        for layer in saved.layers:
+            for name in ("_keys", "_values"):
+                old = getattr(layer, name)
+                new = np.zeros((old.shape[0], n_rows, old.shape[2]), np.float32)
+                n_old = min(n_rows, layer._length)
+                new[:, :n_old] = old[:, :n_old]
+                setattr(layer, name, new)
+            layer._length = n_rows
+        return saved
+
+    result = _results(course, 1, save_prefix_cache=save)["saved-prefix-exact"]
+    assert not result.passed
+    assert (result.bug and result.bug.key) == bug

@@ -271,6 +271,8 @@ def read_prefix_cache(path, weights):
         raise ValueError("model: another one")
     if kv.shape[3] != len(ids):
         raise ValueError("ids: not as many as rows")
+    if not all(0 <= i < weights.config.n_vocab for i in ids):
+        raise ValueError("ids: not in the vocabulary")
     if not np.all(np.isfinite(kv)):
         raise ValueError("kv: not finite")
     cache = ModelCache(len(kv))
@@ -527,6 +529,23 @@ WRONG = [
         "saved-rows-overwritten",
     ),
     Wrong(
+        "cut-back-too-far",
+        "The saved cache itself is continued and then cut to what was there, less one row.",
+        (
+            (
+                REUSE,
+                _CLONE,
+                "cache = saved.clone()\n"
+                "    for i, layer in enumerate(cache.layers):\n"
+                "        if len(layer) > 1:\n"
+                "            saved.layers[i] = LayerCache()\n"
+                "            saved.layers[i].append(layer.keys[:, :-1], layer.values[:, :-1])",
+            ),
+        ),
+        (PRISTINE,),
+        "saved-cache-shrinks",
+    ),
+    Wrong(
         "prefix-one-short",
         "The last token of the prefix is kept back.",
         ((SAVE, _PREFILL, "prefill(prefix_ids[:-1] or prefix_ids, weights, saved)"),),
@@ -700,6 +719,27 @@ WRONG = [
         "past-the-context",
     ),
     Wrong(
+        "empty-prefix-saved",
+        "No prefix gives an empty cache.",
+        ((SAVE, _PREFILL, "if prefix_ids:\n        prefill(prefix_ids, weights, saved)"),),
+        (REFUSALS,),
+        "empty-prefix",
+    ),
+    Wrong(
+        "negative-length-taken-for-0",
+        "A prefix_len below 0 counts as 0.",
+        _answer("return advance(suffix_ids, max(0, prefix_len), weights, cache)"),
+        (REFUSALS,),
+        "negative-prefix-len",
+    ),
+    Wrong(
+        "suffix-backwards",
+        "The suffix is fed in reverse order.",
+        _answer("return advance(suffix_ids[::-1], prefix_len, weights, cache)"),
+        ANSWERS,
+        "suffix-reversed",
+    ),
+    Wrong(
         "ids-wrapped",
         "Ids are taken modulo the vocabulary.",
         _answer("return advance([i % weights.config.n_vocab for i in suffix_ids], prefix_len, weights, cache)"),
@@ -818,6 +858,13 @@ WRONG = [
         "not-in-the-file",
     ),
     Wrong(
+        "ids-sorted",
+        "The ids come back in order of size.",
+        ((READ, "return saved, prefix_ids", "return saved, sorted(prefix_ids)"),),
+        (ROUND_TRIP, FILE_REFUSALS),
+        "ids-changed",
+    ),
+    Wrong(
         "one-cache-read-into",
         "Every file is read into the same cache.",
         (
@@ -851,6 +898,54 @@ WRONG = [
         ),
         (FILE_REFUSALS,),
         "fingerprint-partial",
+    ),
+    Wrong(
+        "fingerprint-without-config",
+        "The weights are hashed and the config is not; the heads are taken as they come.",
+        (
+            (
+                FACTS,
+                "autograder.model_fingerprint(weights)",
+                "__import__('hashlib').sha256(b''.join(a.tobytes() for a in every_array(weights))).hexdigest()",
+            ),
+            (
+                FACTS,
+                "def cache_facts(",
+                "def every_array(node):\n"
+                "    if isinstance(node, np.ndarray):\n"
+                "        return [node]\n"
+                "    parts = node if isinstance(node, (list, tuple)) else getattr(node, '__dict__', {}).values()\n"
+                "    return [array for part in parts for array in every_array(part)]\n\n\n"
+                "def cache_facts(",
+            ),
+            (
+                TENSORS,
+                "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
+                "heads = tensors['layers.0.keys'].shape\n    shape = (heads[0], len(ids), heads[2])",
+            ),
+        ),
+        (FILE_REFUSALS,),
+        "config-not-compared",
+    ),
+    Wrong(
+        "file-ids-unchecked",
+        "The ids in the file are not compared with the vocabulary.",
+        ((TENSORS, "if ids.min() < 0 or ids.max() >= config.n_vocab:", "if False:"),),
+        (FILE_REFUSALS,),
+        "file-ids-outside-vocabulary",
+    ),
+    Wrong(
+        "damage-swallowed",
+        "What cannot be read gives an empty cache.",
+        (
+            (
+                READ,
+                'raise ValueError(f"file: {path} is not a whole cache file ({error})") from error',
+                "return ModelCache(weights.config.n_layer), []",
+            ),
+        ),
+        (FILE_REFUSALS,),
+        "damage-accepted",
     ),
     Wrong(
         "rows-not-compared",
