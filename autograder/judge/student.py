@@ -298,7 +298,14 @@ class Student:
 _AS_IT_IS = frozenset({int, str, float})  # most of what goes over: nothing to do, and done at once
 
 
+_AS_THEY_ARE = frozenset({int, float, str, bool, bytes, type(None)})
+
+
 def _wire(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if type(value) is list and _AS_THEY_ARE.issuperset(map(type, value)):  # most are token ids
+        return value
     if type(value) in _AS_IT_IS:
         return value
     if type(value) is list and _AS_IT_IS.issuperset(map(type, value)):

@@ -39,10 +39,9 @@ class _Node:
     """What the parts of the tree share: their arrays are made immutable, also after a copy or a pickle."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name, value in tuple(self.__dict__.items()):
             if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, immutable(value))
+                object.__setattr__(self, name, immutable(value))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
@@ -163,7 +162,7 @@ def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], 
     problems: list[str] = []
     unknown = []
     for name, array in tensors.items():
-        plain = plain_name(name)
+        plain = name if name in expected else plain_name(name)
         if plain is None:
             continue
         if plain in found:
