@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import linecache
 import operator
 import os
@@ -75,8 +76,9 @@ class Runtime:
         """Whether the student's functions hash, or make sets: what may come out otherwise in another process."""
         found = [*self.namespace.values()]
         found += [v for c in found if isinstance(c, type) and c.__module__ == "__main__" for v in vars(c).values()]
-        functions = [getattr(value, "__wrapped__", value) for value in found]
-        return {"value": any(_hashes(f.__code__) for f in functions if getattr(f, "__globals__", 0) is self.namespace)}
+        functions = [value.__wrapped__ if isinstance(value, _WRAPPERS) else value for value in found]
+        functions = [value for value in functions if isinstance(value, types.FunctionType)]
+        return {"value": any(_hashes(f.__code__) for f in functions if f.__globals__ is self.namespace)}
 
     # Calls
 
@@ -318,6 +320,7 @@ def _which(result, given):
     raise BadResult(f"the result is neither one of the entries nor None but of type {type(result).__name__}")
 
 
+_WRAPPERS = (staticmethod, classmethod, type(functools.cache(len)))
 _HASHING = frozenset({"hash", "__hash__", "set", "frozenset", "id"})
 _SET_CODES = frozenset(dis.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 

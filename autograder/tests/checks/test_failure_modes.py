@@ -502,6 +502,17 @@ def test_a_key_by_the_order_of_a_set_is_found_out_in_a_new_process():
     assert result.results[-1].bug.key == "key-salted"
 
 
+def test_hashing_is_noticed_in_methods_and_behind_a_cache_and_odd_objects_do_no_harm():
+    odd = "class Odd:\n    def __getattr__(self, name):\n        raise ValueError(name)\n\n\nodd = Odd()\n"
+    cached = "import functools\n\n\n@functools.cache\ndef cache_key(a):\n    return hash(a)\n"
+    method = "class Key:\n    @staticmethod\n    def of(a):\n        return {a}\n"
+    assert local_student(namespace(cell=odd)).hashes() is False
+    assert local_student(namespace(cell=cached)).hashes() is True
+    names = {**namespace(), "__name__": "__main__"}
+    exec(method, names)
+    assert local_student(names).hashes() is True
+
+
 def test_many_calls_give_their_results_in_order():
     mine = student(cell="def cache_key(ids, tenant):\n    return tenant * len(ids)\n")
     assert mine.each_plain("cache_key", [(([1, 2],), {"tenant": "a"}), (([],), {"tenant": "b"})]) == ["aa", ""]
