@@ -23,7 +23,7 @@ def check(check_id: str) -> None:
     namespace = sys._getframe(1).f_globals
     chosen = find_check(check_id)
     folder = os.getcwd()
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:  # on Windows an open file stays
         os.chdir(temporary)  # checks write files by relative names
         try:
             result = run_check(chosen, local_student(namespace), VISIBLE_SEED)

@@ -45,7 +45,7 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
     if not (course / CONFIG_NAME).exists():
         shutil.copyfile(ROOT / "course" / CONFIG_NAME, course / CONFIG_NAME)
     course_secret(course)
-    if root == ROOT:
+    if course == ROOT / "course":
         CHARTS.write_text(_chart_hashes(), encoding="utf-8", newline="\n")
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
@@ -95,6 +95,8 @@ def _make(solutions: Path, folder: Path, stages: tuple[Stage, ...], config: Conf
             (target / "given.py").write_text(given, encoding="utf-8", newline="\n")
     for stage in stages:
         _generate(stage, folder, config if stage.graded else None)
+    for path in (folder / "release").rglob("*.ipynb"):  # nbgrader writes the system's line ends
+        path.write_bytes(path.read_bytes().replace(b"\r\n", b"\n"))
 
 
 def source_notebook(stage: Stage, cells: list[ScriptCell]) -> str:

@@ -1,5 +1,6 @@
 """Rules of the repository as a whole."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ except ModuleNotFoundError:  # Python 3.10; pytest brings this one
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*.md"))]
 TOP_LEVEL = {".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "autograder", "course", "data",
-             "environment.yml", "pyproject.toml", "solutions"}  # fmt: skip
+             ".gitattributes", "environment.yml", "pyproject.toml", "solutions"}  # fmt: skip
 BINARY = {".png", ".safetensors", ".npz", ".npy"}
 
 
@@ -95,12 +96,6 @@ def test_the_glossary_is_in_alphabetical_order_and_names_nothing_twice():
     assert terms == sorted(set(terms))
 
 
-def test_the_release_is_what_the_solutions_build():
-    from autograder.notebooks.build import check_release_is_current
-
-    check_release_is_current(ROOT)
-
-
 @pytest.mark.parametrize(
     ("rule", "pattern"),
     [
@@ -147,6 +142,38 @@ def test_the_wheel_carries_the_model(wheel):
         assert wheel[f"autograder/data/tiny-gpt2/{file}"] == committed
 
 
-def test_the_wheel_carries_no_solution_and_no_test(wheel):
+def test_the_wheel_carries_what_is_read_beside_the_code(wheel):
+    of_the_package = {name for name in wheel if name.startswith("autograder/") and "/data/" not in name}
+    beside = {name for name in of_the_package if not name.endswith(".py")}
+    assert beside >= {"autograder/notebooks/charts.txt", "autograder/report/page.css", "autograder/report/page.js"}
+
+
+def test_the_wheel_carries_no_solution_no_test_and_nothing_that_needs_one(wheel):
     assert "autograder/stages.py" in wheel
-    assert [name for name in wheel if re.search(r"solutions|tests|submissions|/release/", name)] == []
+    assert [name for name in wheel if re.search(r"solutions|tests|submissions|bench|/release/", name)] == []
+
+
+def test_every_package_that_is_imported_is_declared():
+    """What another package happens to bring may be gone in its next version."""
+    modules = {"ipython": "IPython", "pyzmq": "zmq"}
+    wanted = [*project()["dependencies"], *project()["optional-dependencies"]["bench"]]  # tried, and gone without
+    declared = {re.split(r"[<>=\[]", text)[0].lower() for text in wanted}
+    declared = {modules.get(name, name.replace("-", "_")) for name in declared}
+    imported = set()
+    for path in (ROOT / "autograder").rglob("*.py"):
+        if path.relative_to(ROOT / "autograder").parts[0] not in ("tests", "bench"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+                imported |= {name.split(".")[0] for name in names}
+    assert imported - declared - sys.stdlib_module_names - {"autograder"} == set()
+
+
+def test_a_checkout_has_the_same_line_ends_on_every_system(tracked):
+    """`autograder build --check` compares bytes."""
+    shown = subprocess.run(
+        ["git", "ls-files", "--eol", "-z", "--", "course/release", "solutions", "autograder", "data"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split("\0")  # fmt: skip
+    wanted = {"attr/text=auto eol=lf", "attr/-text"}
+    assert {entry.split("\t")[0].split(maxsplit=2)[2].strip() for entry in shown if entry} == wanted

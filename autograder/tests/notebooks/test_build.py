@@ -12,6 +12,7 @@ from autograder.judge.framework import checks_of
 from autograder.notebooks.build import ROOT, build, check_release_is_current
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.regions import BEGIN, END, defined_names
+from autograder.notebooks.sorting import chart_hash, known_charts
 from autograder.stages import GRADED_STAGES, STAGES
 
 EACH_STAGE = pytest.mark.parametrize("stage", STAGES, ids=lambda s: s.name)
@@ -63,8 +64,32 @@ def test_a_second_build_makes_the_same_bytes(course, tmp_path):
         assert files_of(tmp_path / step) == files_of(course / step)
 
 
+def test_windows_makes_the_same_bytes(course, tmp_path, monkeypatch):
+    """There a text that is written without more ado ends its lines in another way."""
+
+    def write_text(path, text, encoding=None, errors=None, newline=None):
+        return path.write_bytes(text.replace("\n", newline or "\r\n").encode(encoding))
+
+    def open_text(path, mode="r", **options):
+        return open(path, mode, **options | ({} if "b" in mode else {"newline": "\r\n"}))
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    monkeypatch.setattr("nbconvert.writers.files.open", open_text, raising=False)
+    build(ROOT, tmp_path, stages=STAGES[:2])
+    for stage in STAGES[:2]:
+        for step in ("source", "release"):
+            assert files_of(tmp_path / step / stage.assignment) == files_of(course / step / stage.assignment)
+
+
 def test_what_is_committed_is_what_the_solutions_build():
     check_release_is_current()
+
+
+@pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda s: s.name)
+def test_the_charts_are_known_to_who_has_no_source(course, stage):
+    """`autograder test` has only the notebook, which may have lost its tags."""
+    charts = [c for c in notebook(course, "release", stage)["cells"] if "chart" in c["metadata"].get("tags", [])]
+    assert charts and {chart_hash("".join(c["source"])) for c in charts} <= known_charts()
 
 
 def test_a_build_leaves_files_alone_that_are_the_same(course):

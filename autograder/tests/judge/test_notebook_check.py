@@ -1,0 +1,45 @@
+"""A check cell in the student's own kernel."""
+
+import os
+import tempfile
+
+import pytest
+
+import autograder
+from autograder.judge.notebook_check import CheckFailed
+from autograder.tests.submissions import solved_cells
+
+SOLVED = {"gelu": solved_cells("forward-pass")["gelu"]}
+
+
+def run_check_cell(sources):
+    namespace = {"autograder": autograder}
+    for source in ("import numpy as np", *sources.values(), 'autograder.check("gelu-tanh")'):
+        exec(source, namespace)
+
+
+def test_it_says_what_passed_and_goes_back_to_the_folder(capsys):
+    here = os.getcwd()
+    run_check_cell(SOLVED)
+    assert capsys.readouterr().out.startswith("Passed: ")
+    assert os.getcwd() == here
+
+
+def test_what_does_not_pass_is_said_without_a_traceback():
+    with pytest.raises(CheckFailed, match=r"^Not yet: ") as caught:
+        run_check_cell({"gelu": "def gelu(x):\n    return x"})
+    assert caught.value._render_traceback_() == str(caught.value).splitlines()
+
+
+def test_a_file_that_cannot_be_removed_is_no_failure_of_the_check(monkeypatch, capsys):
+    """On Windows nobody removes a file that the student's code holds open."""
+    real = tempfile.TemporaryDirectory._rmtree
+
+    def in_use(name, ignore_errors=False, **options):
+        real(name, ignore_errors=True, **options)
+        if not ignore_errors:
+            raise PermissionError(13, "used by another process", name)
+
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "_rmtree", staticmethod(in_use))
+    run_check_cell(SOLVED)
+    assert capsys.readouterr().out.startswith("Passed: ")
