@@ -22,7 +22,7 @@ CHUNKS = (
     (1, 90),
     (2, 3, 77),
 )
-MANY, FEW_NUMBERS = (2500, 1, 1700), GPT2Config(n_layer=1, n_head=2, n_embd=6, n_ctx=16, n_vocab=16)
+MANY, FEW_NUMBERS = (1100, 1, 1000), GPT2Config(n_layer=1, n_head=2, n_embd=6, n_ctx=16, n_vocab=16)
 KV_AXES = ("head", "position", "element")
 
 
