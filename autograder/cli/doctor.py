@@ -45,11 +45,13 @@ def run() -> int:
 
 def examine() -> Iterator[Finding]:
     """Look at the installation, the machine, the models and the current folder."""
+    yield from _chosen_model()
     yield _python()
     yield _package()
     yield from _dependencies()
     yield _alembic()
     yield _sandbox()
+    yield _worker()
     yield _numpy()
     yield _tiny_model()
     yield _fetched_models()
@@ -104,6 +106,31 @@ def _sandbox() -> Finding:
         return Finding("sandbox", f"{found.name}, which works here")
     remedy = "before marking what others wrote, apt install bubblewrap, or mark on a Linux machine where it works"
     return Finding("sandbox", found.missing, remedy, needed=False)
+
+
+def _chosen_model() -> Iterator[Finding]:
+    """Nothing is said of a model that is there; without one that is not, the rest can still be looked at."""
+    if os.environ.get("AUTOGRADER_MODEL"):
+        from autograder.model import ModelError
+        from autograder.model.load import absolute_name
+
+        try:
+            absolute_name(None)
+        except ModelError as error:
+            del os.environ["AUTOGRADER_MODEL"]
+            yield Finding("AUTOGRADER_MODEL", str(error), "unset it, or name a model that is there")
+
+
+def _worker() -> Finding:
+    """The process that runs a notebook's cells sees no packages of the account's own and no PYTHONPATH."""
+    from autograder.worker.client import Worker, WorkerGone
+
+    try:
+        with Worker():
+            return Finding("checks", "the process that runs a notebook's cells starts")
+    except WorkerGone as gone:
+        remedy = "install the package in a virtual environment, without --user and without PYTHONPATH"
+        return Finding("checks", f"the process that runs a notebook's cells does not start: {gone.reason}", remedy)
 
 
 def _numpy() -> Finding:

@@ -116,6 +116,26 @@ def test_doctor_says_what_to_do_about_what_is_missing(tmp_path):
     assert "2 to put right." in result.stdout
 
 
+def test_doctor_says_that_no_cell_can_be_run_where_the_package_is_seen_through_pythonpath(tmp_path):
+    """Or installed with --user: the process that runs the cells sees neither."""
+    path = os.pathsep.join(p for p in sys.path if p and os.path.isdir(p) and not p.startswith(sys.base_prefix))
+    code = "from autograder.cli import main; main()"
+    result = subprocess.run(
+        [sys._base_executable, "-c", code, "doctor"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "the process that runs a notebook's cells does not start" in result.stdout
+    assert "install the package in a virtual environment" in result.stdout
+
+
+def test_doctor_says_that_the_chosen_model_is_not_there(tmp_path):
+    result = autograder("doctor", cwd=tmp_path, AUTOGRADER_MODEL="nowhere")
+    assert result.returncode == 1
+    assert "nowhere is neither a folder nor the name of a model" in result.stdout
+    assert "1 to put right." in result.stdout
+
+
 def test_doctor_notes_that_nothing_is_sandboxed(tmp_path):
     result = autograder("doctor", cwd=tmp_path, AUTOGRADER_NO_BWRAP="1")
     assert result.returncode == 0
