@@ -9,6 +9,10 @@ all of them first, the next best evidence counts. In this order:
 3. calls: token ids given to prefill, decode_step, forward or advance;
 4. lookups: rows taken from wte.
 
+The course's own functions for a whole pass (forward, advance, prefill and decode_step of given.py) run every token that
+they are given, so the tokens given to them are the least that went through the model, whatever else was seen, and
+whichever weights they were called with.
+
 Code that no line of this list sees has not been counted: `tokens` is None then, and whoever asked decides.
 """
 
@@ -16,7 +20,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+import sys
+import types
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
@@ -36,10 +42,16 @@ class Meter:
         self._rows: dict[str, float] = {}
         self._calls = 0.0
         self._lookups = 0.0
+        self._given = 0.0
+        self._inside_given = False
 
     @property
     def tokens(self) -> float | None:
-        """Tokens through the model, by the best evidence there is."""
+        """Tokens through the model, by the best evidence there is, and no fewer than given.py's functions had."""
+        return max(self._best or 0.0, self._given) or None
+
+    @property
+    def _best(self) -> float | None:
         seen = [n for n in self._products.values() if n]
         if seen:  # the middle one: x @ W may be written three times for q, k and v, or the last block take one row only
             return median(seen)
@@ -74,17 +86,56 @@ class Meter:
     @contextlib.contextmanager
     def watching(self, namespace: dict[str, Any]) -> Iterator[None]:
         """The functions of the student's that tell how many tokens they handle are counted while this is open."""
-        before = {
-            name: namespace[name]
-            for name in (*ROW_FUNCTIONS, *ID_FUNCTIONS)
-            if callable(namespace.get(name)) and not isinstance(namespace[name], type)
+        with self._watching_given(namespace):
+            before = {
+                name: namespace[name]
+                for name in (*ROW_FUNCTIONS, *ID_FUNCTIONS)
+                if callable(namespace.get(name)) and not isinstance(namespace[name], type)
+            }
+            for name, function in before.items():
+                namespace[name] = (self._count_rows if name in ROW_FUNCTIONS else self._count_ids)(name, function)
+            try:
+                yield
+            finally:
+                namespace.update(before)
+
+    @contextlib.contextmanager
+    def _watching_given(self, namespace: dict[str, Any]) -> Iterator[None]:
+        """The same for the functions of given.py, under whatever name: in its module, and where it was imported."""
+        module = getattr(sys.modules.get("given"), "__dict__", {})
+        counted = {
+            id(function): (function, self._count_given(name, function))
+            for name in ID_FUNCTIONS
+            if isinstance(function := module.get(name), types.FunctionType) and function.__globals__ is module
         }
-        for name, function in before.items():
-            namespace[name] = (self._count_rows if name in ROW_FUNCTIONS else self._count_ids)(name, function)
+        before = [
+            (scope, name, value)
+            for scope in (module, namespace)
+            for name, value in scope.items()
+            if id(value) in counted and counted[id(value)][0] is value
+        ]
+        for scope, name, value in before:
+            scope[name] = counted[id(value)][1]
         try:
             yield
         finally:
-            namespace.update(before)
+            for scope, name, value in before:
+                scope[name] = value
+
+    def _count_given(self, name: str, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def counted(*args, **kwargs):
+            if self._inside_given:  # prefill calls advance: one pass
+                return function(*args, **kwargs)
+            self._inside_given = True
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                self._inside_given = False
+            self._given += _n_ids(name, args, kwargs)
+            return result
+
+        return counted
 
     def _count_rows(self, name, function):
         @functools.wraps(function)
@@ -98,10 +149,7 @@ class Meter:
     def _count_ids(self, name, function):
         @functools.wraps(function)
         def counted(*args, **kwargs):
-            given = 1
-            if name != "decode_step":
-                lists = (a for a in (*args, *kwargs.values()) if isinstance(a, (list, tuple, np.ndarray)))
-                given = len(next(lists, [0]))
+            given = _n_ids(name, args, kwargs)
             outside, self._calls = self._calls, 0.0
             try:
                 return function(*args, **kwargs)
@@ -109,6 +157,13 @@ class Meter:
                 self._calls = outside + max(given, self._calls)
 
         return counted
+
+
+def _n_ids(name: str, args: tuple, kwargs: dict[str, Any]) -> int:
+    """How many token ids a function of this name was given."""
+    if name == "decode_step":
+        return 1
+    return len(next((a for a in (*args, *kwargs.values()) if isinstance(a, (list, tuple, np.ndarray))), [0]))
 
 
 def _with(node: Any, **changes: Any) -> Any:

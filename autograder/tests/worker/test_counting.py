@@ -87,6 +87,13 @@ def given():
         yield
 
 
+@pytest.fixture
+def given_of_stage_4(monkeypatch):
+    module = types.ModuleType("given")
+    exec(given_source(find_stage("save-and-reuse")), module.__dict__)
+    monkeypatch.setitem(sys.modules, "given", module)
+
+
 def count(source):
     namespace = {}
     exec(source, namespace)
@@ -221,3 +228,107 @@ def test_a_copy_of_a_watched_weight_can_be_changed_in_place():
     before = np.array(weight)
     weight *= 2
     assert np.array_equal(np.asarray(weight), 2 * before)
+
+
+DECOYS = """
+import pickle
+import given
+from given import {imported}
+
+def generate(prompt_ids, n_new, weights):
+    copy, new, cache = pickle.loads(pickle.dumps(weights)), [], given.ModelCache(weights.config.n_layer)
+    given_advance(prompt_ids, 0, weights, cache)
+    for i in range(n_new):
+        new.append(int({whole}(list(prompt_ids) + new, copy)[-1].argmax()))
+        if i < n_new - 1:
+            given_advance(new[-1:], len(cache), weights, cache)
+    return new
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "whole"),
+    [
+        ("forward", "forward"),
+        ("forward as run", "run"),
+        ("forward", "given.forward"),
+        ("forward as run", "given.forward"),
+    ],
+)
+def test_a_recompute_behind_a_decoy_is_seen(given_of_stage_4, imported, whole):
+    source = DECOYS.format(imported=imported, whole=whole).replace("given_advance", "given.advance")
+    ids, tokens = count(source)
+    assert ids == MODEL.reference.greedy(PROMPT, N_NEW)[0]
+    assert tokens == RECOMPUTED + CACHED  # what the decoys are given goes through the model as well
+
+
+HONEST = {
+    "given's functions": "from given import ModelCache, prefill, decode_step",
+    "given's functions by another name": "from given import ModelCache, prefill as start, decode_step as go_on\n"
+    "prefill = lambda ids, weights, cache: start(ids, weights, cache)\n"
+    "decode_step = lambda i, position, weights, cache: go_on(token_id=i, position=position, weights=weights,"
+    " cache=cache)",
+    "advance alone": "from given import ModelCache, advance\n"
+    "def prefill(ids, weights, cache): return advance(ids, len(cache), weights, cache)\n"
+    "def decode_step(i, position, weights, cache): return advance(token_ids=[i], position=position,"
+    " weights=weights, cache=cache)",
+    "the prompt in decode steps": "from given import ModelCache, decode_step\n"
+    "def prefill(ids, weights, cache):\n"
+    "    for i in ids: logits = decode_step(i, len(cache), weights, cache)\n"
+    "    return logits",
+    "all ids passed, those that are not cached are run": "import given\nfrom given import ModelCache\n"
+    "seen = []\n"
+    "def advance(ids, weights, cache): return given.advance(ids[len(cache):], len(cache), weights, cache)\n"
+    "def prefill(ids, weights, cache):\n    seen[:] = ids\n    return advance(seen, weights, cache)\n"
+    "def decode_step(i, position, weights, cache):\n    seen.append(i)\n    return advance(seen, weights, cache)",
+    "refused first": "from given import ModelCache, prefill, decode_step as step\n"
+    "def decode_step(i, position, weights, cache):\n"
+    "    try:\n        prefill([0] * 1000, weights, cache)\n    except ValueError:\n        pass\n"
+    "    return step(i, position, weights, cache)",
+}
+
+
+@pytest.mark.parametrize("style", HONEST.values(), ids=HONEST)
+def test_honest_use_of_the_given_functions_is_counted_once(given_of_stage_4, style):
+    loop = """
+def generate(prompt_ids, n_new, weights):
+    cache, new = ModelCache(weights.config.n_layer), []
+    logits = prefill(list(prompt_ids), weights, cache)
+    while True:
+        new.append(int(logits.argmax()))
+        if len(new) == n_new:
+            return new
+        logits = decode_step(new[-1], len(cache), weights, cache)
+"""
+    ids, tokens = count(style + loop)
+    assert ids == MODEL.reference.greedy(PROMPT, N_NEW)[0]
+    assert tokens == CACHED
+
+
+def test_a_recompute_with_weights_kept_from_before_is_seen(given_of_stage_4):
+    """The function under test is given watched weights, and runs all tokens through others."""
+    source = """
+import given
+kept = []
+def save_prefix_cache(prefix_ids, weights):
+    kept[:] = prefix_ids, weights
+    saved = given.ModelCache(weights.config.n_layer)
+    given.prefill(prefix_ids, weights, saved)
+    return saved
+def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
+    given.advance(suffix_ids, prefix_len, weights, saved.clone())
+    return given.prefill(kept[0] + suffix_ids, kept[1], given.ModelCache(weights.config.n_layer))
+"""
+    namespace = {}
+    exec(source, namespace)
+    student = local_student(namespace)
+    saved = student.handle("save_prefix_cache", PROMPT, MODEL)
+    logits, tokens = student.counted_array("generate_with_prefix", saved, len(PROMPT), [1, 2, 3], MODEL)
+    assert np.allclose(logits, MODEL.reference.logits([*PROMPT, 1, 2, 3])[-1], atol=1e-3)
+    assert tokens == 3 + len(PROMPT) + 3
+
+
+def test_given_is_as_it_was_afterwards(given_of_stage_4):
+    before = dict(sys.modules["given"].__dict__)
+    test_honest_use_of_the_given_functions_is_counted_once(None, HONEST["given's functions"])
+    assert sys.modules["given"].__dict__ == before
