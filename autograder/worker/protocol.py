@@ -58,7 +58,7 @@ def encode(message: Any) -> bytes:
     """The frame of a message made of None, bool, int, float, str, bytes, list, dict and arrays."""
     body = msgpack.packb(message, default=_encode_extra)
     if len(body) > MAX_FRAME_BYTES:
-        raise ProtocolError(f"a message of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+        raise ProtocolError(f"a message of {len(body):,} bytes is over the limit of {MAX_FRAME_BYTES:,}")
     return struct.pack(">I", len(body)) + body
 
 
@@ -79,7 +79,7 @@ def _expect_few_values(body: bytes) -> None:
     while at < len(body):
         count += 1
         if count > MAX_VALUES:
-            raise ProtocolError(f"a message of more than {MAX_VALUES} values")
+            raise ProtocolError(f"a message of more than {MAX_VALUES:,} values")
         first = body[at]
         if 0xA0 <= first < 0xC0:  # a short text, its length in the same byte
             at += 1 + (first & 0x1F)
@@ -115,7 +115,7 @@ def body_size(head: bytes) -> int:
         raise ProtocolError("the stream ended inside a frame")
     (size,) = struct.unpack(">I", head)
     if size > MAX_FRAME_BYTES:
-        raise ProtocolError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
+        raise ProtocolError(f"a frame of {size:,} bytes is over the limit of {MAX_FRAME_BYTES:,}")
     return size
 
 
