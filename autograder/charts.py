@@ -35,6 +35,7 @@ from autograder.chart_style import (
     with_unit,
 )
 from autograder.timing import Measurement, plain
+from autograder.visible import visible
 
 Series = Mapping[str, tuple[Sequence[float], Sequence[Any]]]
 
@@ -268,11 +269,6 @@ def fit_slope(xs: Iterable[float], ys: Iterable[Any]) -> float:
     if len(x) < 2:
         raise ValueError("A slope needs at least two points.")
     return float(np.polyfit(x, y, 1)[0])
-
-
-def visible(token: str) -> str:
-    """A token's text with its blanks made visible: a space as an open box, a newline as an arrow."""
-    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "→") or "∅"
 
 
 def _box_width(text: str) -> float:

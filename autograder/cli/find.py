@@ -21,7 +21,7 @@ class Work:
 
 def find_work(stage_name: str | None, notebook: Path | None) -> Work:
     """The file named, or else the one notebook in this folder that belongs to the stage named, or to any stage."""
-    stage = _graded(find_stage(stage_name)) if stage_name else None
+    stage = with_checks(find_stage(stage_name)) if stage_name else None
     if notebook is None:
         return _in_this_folder(stage)
     if notebook.is_dir():
@@ -81,7 +81,8 @@ def _in_this_folder(stage: Stage | None) -> Work:
     raise UserError(f"There is no notebook {whose} in this folder; go to its folder, or name it with --notebook PATH.")
 
 
-def _graded(stage: Stage) -> Stage:
+def with_checks(stage: Stage) -> Stage:
+    """The stage; UserError where it has nothing to mark."""
     if not stage.graded:
         raise UserError(f"Nothing is graded in {stage.name}; the stages with checks are {_names()}.")
     return stage

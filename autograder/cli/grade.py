@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.errors import EXIT_FAILED, UserError
+from autograder.cli.find import with_checks
 from autograder.stages import GRADED_STAGES, Stage, find_stage
 from autograder.threads import use_one_thread
 from autograder.whole_file import whole_file
@@ -40,7 +41,7 @@ def run(
 ) -> int:
     """Mark what was handed in and not yet marked; the exit status is 1 when something could not be graded."""
     started = time.monotonic()
-    chosen = [_gradable(name) for name in dict.fromkeys(stages)] or list(GRADED_STAGES)
+    chosen = [with_checks(find_stage(name)) for name in dict.fromkeys(stages)] or list(GRADED_STAGES)
     folder = find_course(course)
     outputs = [(path.absolute(), write) for path, write in ((csv_path, write_csv), (json_path, write_json)) if path]
     for path, _ in outputs:
@@ -111,14 +112,6 @@ def find_course(course: Path | None) -> Path:
         if (folder / CONFIG).is_file():
             return folder
     raise UserError(f"There is no {CONFIG} in this folder, in course/ or above; name the course with --course PATH.")
-
-
-def _gradable(name: str) -> Stage:
-    stage = find_stage(name)
-    if not stage.graded:
-        names = ", ".join(s.name for s in GRADED_STAGES)
-        raise UserError(f"Nothing is graded in {stage.name}; the stages with checks are {names}.")
-    return stage
 
 
 def _refuse_when_empty(marking, folder, chosen, todo, students, named: bool) -> None:

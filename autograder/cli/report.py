@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from autograder.cli.errors import UserError
+from autograder.cli.find import with_checks
 from autograder.cli.grade import find_course
-from autograder.stages import GRADED_STAGES, find_stage
+from autograder.stages import find_stage
 from autograder.whole_file import whole_file
 
 
 def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     """Write the page, and print the things to talk about and where the page is."""
-    stage = find_stage(stage_name)
-    if not stage.graded:
-        names = ", ".join(s.name for s in GRADED_STAGES)
-        raise UserError(f"Nothing is graded in {stage.name}; the stages with checks are {names}.")
+    stage = with_checks(find_stage(stage_name))
     folder = find_course(course)
     path = output or folder / "autograded" / f"report-{stage.assignment}.html"
 

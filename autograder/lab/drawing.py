@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from autograder.lab.costs import Decoding, NextRequest
+from autograder.visible import visible
 
 _INK, _GREY, _NEW, _KEPT = "#111111", "#595959", "#0072B2", "#E3E3E3"
 _FONT = "font-family='DejaVu Sans, Verdana, sans-serif'"
@@ -252,11 +253,6 @@ def difference_words(request: NextRequest, saved: Sequence[str], live: Sequence[
         return prefix + f" The saved prompt ends there; the next one goes on with {_quoted(live[shared])}."
     words = f"{_quoted(saved[shared])} in the saved prompt, {_quoted(live[shared])} in the next one"
     return f"{prefix} The first token that differs stands at position {shared}: {words}."
-
-
-def visible(token: str) -> str:
-    """A token's text with its blanks made visible."""
-    return token.replace(" ", "␣").replace("\n", "↵").replace("\\n", "↵").replace("\t", "→") or "∅"
 
 
 def _columns(shared: int, longest: int) -> list[int | None]:

@@ -227,7 +227,6 @@ class RequestLab(_Lab):
 
         request = self.request
         rows = {"saved": self._tokenizer.tokens(request.saved), "next": self._tokenizer.tokens(request.live)}
-        rows = {label: [token.replace("\\n", "\n") for token in tokens] for label, tokens in rows.items()}
         chart = charts.token_strip(
             rows, shared=request.shared, positions=True, title="The next request", note=self.words()
         )
@@ -241,9 +240,10 @@ class RequestLab(_Lab):
             import ipywidgets as w
         except ImportError:
             return
-        box = {"width": "620px", "height": "64px"}
-        self.saved = w.Textarea(self.saved_text, description="Saved prompt", style=_WIDE, layout=box)
-        self.next = w.Textarea(self.next_text, description="Next prompt", style=_WIDE, layout=box)
+        look = {"style": _WIDE, "layout": {"width": "620px", "height": "64px"}}
+        look["continuous_update"] = False  # each change is up to five passes, so not every letter is one
+        self.saved = w.Textarea(self.saved_text, description="Saved prompt", **look)
+        self.next = w.Textarea(self.next_text, description="Next prompt", **look)
         self.change = w.Button(
             description="Change one letter", tooltip="Changes the first letter of the next prompt's system part",
         )  # fmt: skip

@@ -126,6 +126,7 @@ def test_one_letter_of_the_system_part_makes_it_cold(lab2):
 
 
 def test_costs_follow_the_tokens_not_the_characters(lab2, tokenizer):
+    assert not (lab2.saved.continuous_update or lab2.next.continuous_update)  # five passes, and not at every letter
     lab2.next.value = lab2.SYSTEM + "Who are yon?"
     shared = lab2.request.shared
     assert tokenizer.encode(lab2.saved.value)[:shared] == tokenizer.encode(lab2.next.value)[:shared]
