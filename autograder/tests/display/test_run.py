@@ -290,12 +290,13 @@ def test_no_process_is_started_and_the_kernel_is_gone_when_the_run_is_over(eithe
 
 
 @filtered
-def test_a_kernel_ends_with_the_grader_even_when_that_is_killed(either):
+def test_a_kernel_ends_with_the_grader_even_when_that_is_killed(either, tmp_path):
     grader = (
         "from autograder.display.run import DisplayRun\nfrom autograder.worker.client import Cell\n"
         f"DisplayRun([Cell('a', {NAMED.format(b'left-over')!r})], None, 300).shown()\n"
     )
-    environment = os.environ | ({} if either == "bubblewrap" else {"AUTOGRADER_NO_BWRAP": "1"})
+    environment = os.environ | {"TMPDIR": str(tmp_path)}  # its folder stays behind
+    environment |= {} if either == "bubblewrap" else {"AUTOGRADER_NO_BWRAP": "1"}
     process = subprocess.Popen([sys.executable, "-c", grader], env=environment)
     assert wait_until(lambda: named("left-over"), 30)
     process.kill()
