@@ -96,34 +96,21 @@ class Student:
 
     def array(self, name: str, *args: Any, **kwargs: Any) -> np.ndarray:
         """The result as an array of numbers."""
-        value = self._call(name, args, kwargs, "array")
-        if not isinstance(value, np.ndarray):
-            raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
-        return value
+        return _expect_array(name, self._call(name, args, kwargs, "array"))
 
     def ids(self, name: str, *args: Any, **kwargs: Any) -> list[int]:
         """The result as a list of int."""
-        value = self._call(name, args, kwargs, "ids")
-        if not (isinstance(value, list) and all(type(i) is int for i in value)):
-            raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
-        return value
+        return _expect_ids(name, self._call(name, args, kwargs, "ids"))
 
     def counted_ids(self, name: str, *args: Any) -> tuple[list[int], float | None]:
         """The result as a list of int, and how many tokens went through the model; None when that was not seen."""
-        request = {"op": "call", "name": name, "returns": "ids", "count": True}
-        reply = self._exchange(name, request, args, {})
-        ids, tokens = reply.get("value"), reply.get("tokens")
-        if not (isinstance(ids, list) and all(type(i) is int for i in ids)):
-            raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
-        return ids, float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+        value, tokens = self._counted(name, args, "ids")
+        return _expect_ids(name, value), tokens
 
     def counted_array(self, name: str, *args: Any) -> tuple[np.ndarray, float | None]:
         """The result as an array, and how many tokens went through the model; None when that was not seen."""
-        reply = self._exchange(name, {"op": "call", "name": name, "returns": "array", "count": True}, args, {})
-        value, tokens = reply.get("value"), reply.get("tokens")
-        if not isinstance(value, np.ndarray):
-            raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
-        return value, float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+        value, tokens = self._counted(name, args, "array")
+        return _expect_array(name, value), tokens
 
     def handle(self, name: str, *args: Any, **kwargs: Any) -> Handle:
         """The result stays with the student's code."""
@@ -253,6 +240,11 @@ class Student:
     def _call(self, name, args, kwargs, returns):
         return self._invoke(name, {"op": "call", "name": name, "returns": returns}, args, kwargs)
 
+    def _counted(self, name, args, returns):
+        reply = self._exchange(name, {"op": "call", "name": name, "returns": returns, "count": True}, args, {})
+        tokens = reply.get("tokens")
+        return reply.get("value"), float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+
     def _invoke(self, name, request, args, kwargs):
         return self._exchange(name, request, args, kwargs).get("value")
 
@@ -295,6 +287,18 @@ class Student:
                 return  # a worker that went away holds nothing any more
 
 
+def _expect_array(name: str, value: Any) -> np.ndarray:
+    if not isinstance(value, np.ndarray):
+        raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
+    return value
+
+
+def _expect_ids(name: str, value: Any) -> list[int]:
+    if not (isinstance(value, list) and all(type(i) is int for i in value)):
+        raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
+    return value
+
+
 _AS_IT_IS = frozenset({int, str, float})  # most of what goes over: nothing to do, and done at once
 
 
@@ -334,8 +338,3 @@ def local_student(namespace: dict[str, Any]) -> Student:
     from autograder.worker.runtime import Runtime
 
     return Student(Runtime(namespace, interruptible=True).perform)
-
-
-def worker_student(worker) -> Student:
-    """A student in a worker process (worker.client.Worker)."""
-    return Student(worker.request)

@@ -8,7 +8,7 @@ import pytest
 
 from autograder.judge.cases import Cases
 from autograder.judge.framework import checks_of, run_check
-from autograder.judge.student import worker_student
+from autograder.judge.student import Student
 from autograder.notebooks.given import given_source
 from autograder.stages import GRADED_STAGES, find_stage
 from autograder.tests.submissions import SOLUTIONS, Right, Wrong, submissions_of
@@ -52,7 +52,7 @@ def grade(tmp_path_factory):
             for cell in cells:
                 error = worker.run_cell(cell)
                 assert error is None, f"{cell.label}: {error}"
-            student = worker_student(worker)
+            student = Student(worker.request)
             return {c.id: run_check(c, student, seed) for c in checks_of(stage_name)}
 
     return graded

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autograder.judge.framework import Failure, find_check, run_check
-from autograder.judge.student import StudentError, local_student, worker_student
+from autograder.judge.student import Student, StudentError, local_student
 from autograder.worker.client import Cell, Worker, WorkerGone
 
 FUNCTIONS = """
@@ -38,7 +38,7 @@ def student(request):
     if request.param == "worker":
         with Worker() as worker:
             assert worker.run_cell(Cell("functions", FUNCTIONS)) is None
-            yield worker_student(worker)
+            yield Student(worker.request)
     else:
         namespace = {"__name__": "student"}
         exec(compile(FUNCTIONS, "<functions>", "exec"), namespace)
@@ -125,8 +125,8 @@ def test_magics_and_shell_commands_do_nothing_but_the_rest_of_the_cell_runs():
     with Worker() as worker:
         source = "%matplotlib inline\n!touch made-by-the-shell\ndef f(): return [1.0]\nbreakpoint()"
         assert worker.run_cell(Cell("magic", source)) is None
-        assert worker_student(worker).array("f").tolist() == [1.0]
-        assert not worker_student(worker).file_exists("made-by-the-shell")
+        assert Student(worker.request).array("f").tolist() == [1.0]
+        assert not Student(worker.request).file_exists("made-by-the-shell")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_magic_with_options_runs_its_code(magic):
         if "out" in magic.split():
             after += "\nout.show()\nassert out.stdout == str(out) == ''"
         assert worker.run_cell(Cell("after", after)) is None
-        assert worker_student(worker).ids("called") == [0 if "undefined" in magic else 1]
+        assert Student(worker.request).ids("called") == [0 if "undefined" in magic else 1]
 
 
 def test_a_negative_number_is_no_option():
@@ -235,7 +235,7 @@ def test_a_reply_that_was_never_asked_for_is_not_taken_for_an_answer():
     forged = "import msgpack\nbody = msgpack.packb({'value': [1, 2, 3]})\n"
     with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
         worker.run_cell(Cell("attack", FIND_PIPE + forged + "os.write(pipe, struct.pack('>I', len(body)) + body)"))
-        worker_student(worker).ids("generate", [1])
+        Student(worker.request).ids("generate", [1])
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_malformed_reply_ends_the_worker_and_is_no_error_of_the_graders(wrong)
     )
     with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone, match=r"answers no question|malformed"):
         worker.run_cell(Cell("attack", forge))
-        worker_student(worker).ids("f", [1])
+        Student(worker.request).ids("f", [1])
 
 
 def test_a_process_that_is_killed_is_said_to_be():
