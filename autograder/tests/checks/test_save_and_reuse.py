@@ -375,3 +375,32 @@ def test_too_many_rows_are_named_by_their_number(course, rows, bug, tmp_path, mo
     result = _results(course, 1, save_prefix_cache=save)["saved-prefix-exact"]
     assert not result.passed
     assert (result.bug and result.bug.key) == bug
+
+
+@pytest.mark.parametrize(
+    ("reuse", "bug"),
+    [
+        (lambda course, kept, p, suffix, weights, cache: kept["logits"], "last-prefix-logits"),
+        (
+            lambda course, kept, p, suffix, weights, cache: course.advance(
+                kept["ids"][-1:] + suffix, p, weights, cache
+            ),
+            "last-prefix-token-twice",
+        ),
+    ],
+    ids=["logits kept", "last token again"],
+)
+def test_what_is_made_of_the_prefix_again_is_named(course, reuse, bug, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = {}
+
+    def save(prefix_ids, weights):
+        saved = course.ModelCache(weights.config.n_layer)
+        kept[id(saved)] = {"saved": saved, "ids": prefix_ids, "logits": course.prefill(prefix_ids, weights, saved)}
+        return saved
+
+    def generate(saved, prefix_len, suffix_ids, weights):
+        return reuse(course, kept[id(saved)], prefix_len, suffix_ids, weights, saved.clone())
+
+    results = _results(course, 1, save_prefix_cache=save, generate_with_prefix=generate)
+    assert results["reuse-equals-recompute"].bug.key == bug
