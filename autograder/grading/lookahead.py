@@ -5,6 +5,7 @@ Threads are enough: most of the time is spent in the students' processes, and on
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
@@ -19,6 +20,7 @@ from autograder.grading.submission import Marked
 from autograder.worker.client import Cell, Worker
 from autograder.worker.limits import workers_that_fit
 
+CGROUP = Path("/sys/fs/cgroup")
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
 WINDOW = (
     64  # how many are marked, or begun, and not yet taken: what is done meanwhile when one of them loops for minutes
@@ -26,11 +28,22 @@ WINDOW = (
 
 
 def default_jobs() -> int:
-    """AUTOGRADER_JOBS if it is set to a number, else the number of processors, if there is memory for so many."""
+    """AUTOGRADER_JOBS if it is set to a number, else as many as may run at a time, if there is memory for so many."""
     chosen = os.environ.get(JOBS, "")
-    if chosen.isdigit() and int(chosen) > 0:
+    if chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
-    return min(os.cpu_count() or 1, workers_that_fit())
+    return min(_processors(), workers_that_fit())
+
+
+def _processors() -> int:
+    """The processors that this process may use: `taskset`, batch schedulers and containers leave it fewer."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # of cgroups, version 2 and 1
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = (int(n) for name in names for n in (CGROUP / name).read_text(encoding="utf-8").split())
+            if quota > 0 < period:
+                cores = min(cores, -(-quota // period))
+    return max(1, cores)
 
 
 class LookAhead:

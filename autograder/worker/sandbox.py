@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 HIDDEN_PARTS = ("judge", "grading", "tests", "bench")  # of the package
 INSIDE = "/run/worker"  # the worker's private folder
 INSIDE_GIVEN = "/run/given.py"
+PROBE_SECONDS = 60.0
 FOLDER_BYTES = 64 * 2**20
 _PYTHON_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")  # of an installation or a virtual environment
 _HIDDEN_OF_PROC = ("/proc/cmdline", "/proc/kallsyms", "/proc/keys", "/proc/kcore", "/proc/kmsg", "/proc/timer_list")
@@ -56,9 +57,11 @@ def isolation() -> Isolation:
         return _without(f"there is no bubblewrap on {sys.platform}")
     if shutil.which("bwrap") is None:
         return _without("bubblewrap (bwrap) is not installed")
-    probe = subprocess.run(
-        [*bwrap_command(None), sys.executable, "-I", "-S", "-c", "pass"], capture_output=True, timeout=30, check=False
-    )
+    command = [*bwrap_command(None), sys.executable, "-I", "-S", "-c", "pass"]
+    try:
+        probe = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return _without(f"bubblewrap is installed but did not start within {PROBE_SECONDS:g} s")
     if probe.returncode != 0:
         return _without("bubblewrap is installed but cannot start here")
     return Isolation("bubblewrap", True)

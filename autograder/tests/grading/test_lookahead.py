@@ -1,10 +1,12 @@
 """Submissions are marked ahead of the loop that stores them, in order of asking, within a window."""
 
+import os
 import threading
 import time
 
 import pytest
 
+from autograder.grading import lookahead
 from autograder.grading.grade import GradingError
 from autograder.grading.lookahead import LookAhead, Workers, default_jobs
 from autograder.worker.client import WorkerGone
@@ -47,16 +49,18 @@ def test_every_result_comes_to_the_one_who_asks_and_is_computed_once(ahead, jobs
 
 def test_as_many_run_at_a_time_as_there_are_jobs(ahead):
     running, most, guard = [], [], threading.Lock()
+    together = threading.Barrier(3)  # each waits for two others, however busy the machine is
 
     def compute(student):
         with guard:
             running.append(student)
             most.append(len(running))
-        time.sleep(0.02)
+        together.wait(timeout=60)
         with guard:
             running.remove(student)
 
     look = ahead(compute, jobs=3)
+    assert len(STUDENTS) % 3 == 0
     for student in STUDENTS:
         look.take(student)
     assert max(most) == 3
@@ -144,8 +148,31 @@ def test_closing_begins_nothing_more():
 def test_the_number_of_jobs(monkeypatch):
     monkeypatch.setenv("AUTOGRADER_JOBS", "7")
     assert default_jobs() == 7
-    monkeypatch.setenv("AUTOGRADER_JOBS", "many")
-    assert default_jobs() >= 1
+    for nonsense in ("many", "²", "0", "-1", ""):
+        monkeypatch.setenv("AUTOGRADER_JOBS", nonsense)
+        assert default_jobs() >= 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "jobs"),
+    [
+        ("cpu.max", "150000 100000", 2),
+        ("cpu.max", "max 100000", 6),
+        ("cpu.max", "nonsense", 6),
+        ("cpu/cpu.cfs_quota_us", "300000", 3),
+        ("cpu/cpu.cfs_quota_us", "-1", 6),
+        ("other", "", 6),
+    ],
+)
+def test_a_container_has_the_processors_that_it_may_use(monkeypatch, tmp_path, file, text, jobs):
+    monkeypatch.delenv("AUTOGRADER_JOBS", raising=False)
+    monkeypatch.setattr(lookahead, "CGROUP", tmp_path)
+    monkeypatch.setattr(lookahead, "workers_that_fit", lambda: 1000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(6)), raising=False)
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / file).write_text(text)
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
+    assert default_jobs() == jobs
 
 
 def test_a_run_that_stops_ends_the_processes_it_started():

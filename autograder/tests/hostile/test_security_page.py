@@ -24,7 +24,7 @@ def test_the_test_that_a_claim_names_exists(name):
     assert path.is_file()
     function, _, case = function.partition("[")
     assert not function or function in functions(path)
-    assert not case or case.rstrip("]") in {attack.name for attack in ATTACKS} | {"lifts-limits"}
+    assert not case or case.rstrip("]") in {attack.name for attack in ATTACKS}
 
 
 def test_every_row_of_a_table_of_claims_names_one():

@@ -306,6 +306,16 @@ def test_a_sandbox_that_is_required_and_missing_is_refused(without_bubblewrap):
         Worker(require_sandbox=True)
 
 
+@in_bubblewrap
+def test_a_machine_that_is_too_slow_to_try_it_is_told_of_as_one_without(monkeypatch):
+    monkeypatch.setattr(sandbox, "PROBE_SECONDS", 0.0001)
+    isolation.cache_clear()
+    try:
+        assert "bubblewrap is installed but did not start within 0.0001 s" in isolation().missing
+    finally:
+        isolation.cache_clear()
+
+
 def test_what_is_not_isolated_is_said_in_one_sentence(without_bubblewrap):
     found = isolation()
     assert not found.complete
