@@ -1,14 +1,22 @@
-"""What the benchmarks count, and the memory of a reuse on a shared prefix, measured."""
+"""The benchmarks: what they count and how they say it, and the memory of a reuse on a shared prefix, measured."""
+
+import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from autograder.bench import goals, report
+from autograder.bench import goals, pictures, report
+from autograder.bench.grading import Grading
 from autograder.bench.limits import Limits, pass_bytes, pass_flops
 from autograder.bench.memory import measure_held
+from autograder.bench.reuse import Reuse, measure_reuse
 from autograder.bench.solved import solved
 from autograder.bench.speed import DECODE, PASSES, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.model import GPT2_SMALL, GPT2Config, random_model, tensors_of
+from autograder.timing import Comparison, Measurement
 
 CONFIG = GPT2Config(n_layer=3, n_head=2, n_embd=32, n_ctx=300, n_vocab=50)
 
@@ -99,9 +107,44 @@ def test_the_limit_is_the_slower_of_arithmetic_and_reading():
 # Goals and tables
 
 
-def test_a_goal_says_by_how_much_it_is_missed():
-    assert goals.Goal("x", 2.0, 2.0).verdict == "met"
-    assert goals.Goal("x", 2.0, 3.0).verdict == "missed by 50%"
+def reuse(prefix=400, suffix=8, cold=0.100, reused=0.0025):
+    times = {"cold": cold, "control": cold, "reused": reused}
+    return Reuse(
+        prefix, suffix, Comparison({label: Measurement((seconds,), label) for label, seconds in times.items()})
+    )
+
+
+GRADING = Grading(
+    checks=9,
+    all_checks=Measurement((0.45,)),
+    command=Measurement((1.2,)),
+    autograde_start=3.0,
+    autograde_each=0.8,
+    submissions=8,
+)
+
+
+def shown(table):
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(table)
+    return console.export_text()
+
+
+def test_a_goal_says_whether_it_is_met_and_by_how_much_it_is_missed():
+    met, missed = goals.Goal("`autograder test`", 2.0, 1.2, "s"), goals.Goal("`autograder test`", 2.0, 2.5, "s")
+    assert report.goal_rows([met, missed]) == [
+        ("`autograder test`", "2 s", "1.2 s", "met"),
+        ("`autograder test`", "2 s", "2.5 s", "missed by 25%"),
+    ]
+
+
+def test_the_tables_fit_a_terminal_and_hold_the_numbers():
+    text = shown(report.reuse_table([reuse()], "tiny"))
+    assert "400   8   408 / 8    100       100      2.5    40.0x   51.0x       1.27" in text
+    assert max(map(len, text.splitlines())) <= 80
+    text = shown(report.grading_table(GRADING))
+    assert "checks per second" in text
+    assert "20" in text
 
 
 def made_up(engines):
@@ -163,25 +206,47 @@ def test_the_published_shape_has_its_published_size():
 
 
 def test_the_readme_gets_its_tables_and_its_chart(tmp_path, monkeypatch):
-    from autograder.bench import pictures
-    from autograder.bench.grading import Grading
-    from autograder.bench.reuse import Reuse
-    from autograder.timing import Comparison, Measurement
-
-    second = Measurement((1.0, 1.0, 1.0))
     speed = made_up(["solutions", "transformers"])
-    reuse = [Reuse(400, 8, Comparison({"cold": second, "control": second, "reused": second}))]
-    grading = Grading(9, second, second, 1.0, 1.0, 8)
     monkeypatch.setattr(pictures, "README", tmp_path / "README.md")
     pictures.README.write_text(
         "a\n<!-- measured: by make bench-figures -->\nBEFORE\n<!-- end -->\nb\n", encoding="utf-8"
     )
-    pictures.write_readme_tables(reuse, grading, speed, goals.speed_goals(speed))
+    pictures.write_readme_tables([reuse()], GRADING, speed, goals.speed_goals(speed))
     written = pictures.README.read_text(encoding="utf-8")
     assert written.startswith("a\n<!-- measured") and written.endswith("<!-- end -->\nb\n") and "BEFORE" not in written
     assert written.count("\n|---") + written.count("\n|--:") == 5  # tables
     assert "| decode behind 512 | 20 | 3 | 2 | 1 | 4 |" in written
     assert "(course/images/speed.png)" in written
     assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in written
+    assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 40.0x | 51.0x | 1.27 |" in written
+    pictures.README.write_text("no marks", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="not exactly one place"):
+        pictures.write_readme_tables([reuse()], GRADING, speed, goals.speed_goals(speed))
     pictures.speed_chart(speed).save(tmp_path / "speed.png")
     assert (tmp_path / "speed.png").stat().st_size > 10_000
+
+
+def test_the_ideal_is_the_ratio_of_tokens_and_the_distance_to_it_is_a_ratio():
+    result = reuse()
+    assert result.ideal == 51
+    assert result.speedup == pytest.approx(40)
+    assert result.short_of_ideal == pytest.approx(51 / 40)
+
+
+def test_the_courses_own_functions_are_measured_where_the_model_is_long_enough():
+    weights = random_model(GPT2Config(n_layer=1, n_head=2, n_embd=8, n_ctx=20, n_vocab=30), seed=0)
+    results = measure_reuse(solved(), weights, prefixes=(4, 12, 13), suffix=8, repeats=2)
+    assert [(r.prefix, r.suffix) for r in results] == [(4, 8), (12, 8)]
+    assert all(len(r.times[label].samples) == 2 for r in results for label in ("cold", "control", "reused"))
+
+
+def test_the_chart_says_what_was_measured():
+    weights = random_model(GPT2Config(n_layer=1, n_head=2, n_embd=8, n_ctx=20, n_vocab=30), seed=0)
+    text = str(pictures.reuse_chart([reuse(100), reuse(400)], weights))
+    assert "length of the prefix (tokens) -> time per request (ms)" in text
+    assert "saved prefix reused: 100 -> 2.5, 400 -> 2.5" in text
+
+
+def test_the_command_has_a_help():
+    command = [sys.executable, "-m", "autograder.bench", "--help"]
+    assert "--write" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
