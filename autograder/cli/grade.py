@@ -118,6 +118,11 @@ def _refuse_when_empty(marking, folder, chosen, todo, students, named: bool) -> 
     handed_in = {student for stage in todo for student in marking.handed_in(stage, students)}
     unknown = [student for student in students if student not in handed_in]
     where = ", ".join(stage.assignment for stage in chosen) if named else "any stage"
+    if left_out := [student for student in unknown if student in marking.excluded]:
+        names = ", ".join(left_out)
+        raise UserError(
+            f"c.CourseDirectory.student_id_exclude in {CONFIG} leaves out {names}; change it, or --student."
+        )
     if unknown:
         raise UserError(f"{', '.join(unknown)} handed in nothing for {where} (in {folder}/submitted/STUDENT/).")
     empty = [stage.assignment for stage in chosen if stage not in todo]

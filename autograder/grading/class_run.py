@@ -48,6 +48,11 @@ class Course:
     def autograded(self) -> Path:
         return Path(self._app.coursedir.root) / self._app.coursedir.autograded_directory
 
+    @property
+    def excluded(self) -> list[str]:
+        """The students whom the configuration leaves out."""
+        return self._app.coursedir.student_id_exclude.split(",")
+
     def handed_in(self, stage: Stage, students: Sequence[str] = ()) -> list[str]:
         """The students, all or of those named, who handed something in for the stage."""
         return [Path(folder).parent.name for folder in folders_of(self._converter(stage, students))]

@@ -109,6 +109,14 @@ def test_a_configuration_that_would_run_the_students_code_here_marks_nothing(con
         grade()
 
 
+def test_a_student_whom_the_configuration_leaves_out(config):
+    config.write_text(
+        config.read_text("utf-8") + "c.CourseDirectory.student_id_exclude = 'anna,ben'\n", encoding="utf-8"
+    )
+    with pytest.raises(UserError, match=r"student_id_exclude in nbgrader_config\.py leaves out anna; change it, or"):
+        grade(students=("anna",))
+
+
 def test_a_course_that_was_not_built(here, capfd):
     with_source = here / "source"
     with_source.rename(here / "moved")
