@@ -75,7 +75,7 @@ def position_continues(student, cases):
                     where=case(model, p, len(suffix)),
                     suspects=reuse_suspects(model, prefix, suffix),
                 )
-                for wrong in (0, p - 1, p + 1):
+                for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1):
                     if wrong + len(suffix) > model.config.n_ctx:
                         continue
                     _expect_other_answer(student, model, saved, p, wrong, suffix, expected)
