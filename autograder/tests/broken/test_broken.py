@@ -13,6 +13,8 @@ from autograder.grading.records import read_record
 from autograder.tests.broken.cases import CASES
 from autograder.tests.course import CHECKS, NAME, STAGE, Course, own_cell
 
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the class has names that Windows does not allow")
+
 SHORT = [f"--SubmissionExporter.{name}_seconds={n}" for name, n in (("cell", 4), ("call", 2), ("total", 30))]
 GRADED = [case for case in CASES if case.reason is None]
 NOT_GRADED = [case for case in CASES if case.reason is not None]

@@ -137,7 +137,15 @@ def test_another_model_can_be_used(student, tmp_path):
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
-@pytest.mark.parametrize("given", ["by name", "by relative path", "in the environment", "as links"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "by name",
+        "by relative path",
+        "in the environment",
+        pytest.param("as links", marks=pytest.mark.skipif(os.name != "posix", reason="makes links")),
+    ],
+)
 def test_a_model_may_be_given_by_name_or_by_any_path(student, tmp_path, monkeypatch, given, wrapped):
     """The worker has a home and a folder of its own."""
     if not wrapped:
