@@ -506,6 +506,7 @@ def read_prefix_cache(path, weights):
     arrays = [a for layer in saved.layers for a in (layer.keys, layer.values)]
     if model != autograder.model_fingerprint(weights): raise ValueError('another model')
     if {a.shape[1] for a in arrays} != {len(ids)} or not all(np.isfinite(a).all() for a in arrays): raise ValueError('no')
+    if min(ids) < 0 or max(ids) >= weights.config.n_vocab: raise ValueError('no token')
     return saved.clone(), list(ids)
 """,
         },
