@@ -264,7 +264,12 @@ def test_a_file_that_stays_broken_is_said_and_watching_goes_on(student, watch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
 def test_ctrl_c_ends_watching_quietly(student, watch):
-    watching = watch(student(solution()))
+    # As in a terminal: these tests may have been started in the background, where a shell has interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        watching = watch(student(solution()))
+    finally:
+        signal.signal(signal.SIGINT, before)
     watching.process.send_signal(signal.SIGINT)
     assert watching.process.wait(timeout=10) == 0
     assert "Traceback" not in watching.text
