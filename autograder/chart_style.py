@@ -154,12 +154,14 @@ def label_ends(figure: Any, axes: Any, ends: list[tuple[float, float, str, str]]
                       fontweight="bold", fontsize=9.5, arrowprops=arrow, annotation_clip=False)  # fmt: skip
 
 
-def finish(figure: Any, axes: Any, title: str, note: str, model: Any, measured: bool) -> None:
+def finish(
+    figure: Any, axes: Any, title: str, note: str, model: Any, measured: bool, n_threads: int | None = None
+) -> None:
     """The title, and the caption: a note of the author's, the model and, for what was measured, the machine."""
     width = figure.get_size_inches()[0]
     if title:
         axes.set_title("\n".join(textwrap.wrap(title, int(width * 10))), loc="left", fontweight="bold")
-    facts = ". ".join(filter(None, (_describe(model), machine() if measured else "")))
+    facts = ". ".join(filter(None, (_describe(model), machine(n_threads) if measured else "")))
     lines = [line for part in (note, facts) if part for line in textwrap.wrap(part, int(width * 15))]
     if lines:
         figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7.8, color=GREY)

@@ -106,11 +106,13 @@ def bar_chart(
     title: str = "",
     model: Any = None,
     note: str = "",
+    n_threads: int | None = None,
 ) -> Chart:
     """Horizontal bars with their values written at the end; `label` and `unit` say what the values are.
 
     A value is a number or a Measurement. For groups of bars give a mapping of mappings,
-    `{"64 tokens": {"cold": ..., "reused": ...}, "400 tokens": {...}}`.
+    `{"64 tokens": {"cold": ..., "reused": ...}, "400 tokens": {...}}`. n_threads: of what was measured in another
+    process.
     """
     groups = values if all(isinstance(v, Mapping) for v in values.values()) else {"": values}
     every = [value for group in groups.values() for value in group.values()]
@@ -148,7 +150,7 @@ def bar_chart(
     axes.set_ylim(place - 0.75, -0.6)
     axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
     axes.set_xlabel(with_unit(label, unit))
-    finish(figure, axes, title, note, model, measured)
+    finish(figure, axes, title, note, model, measured, n_threads)
     return Chart(figure, title, "\n".join(rows))
 
 

@@ -221,7 +221,7 @@ def cpu_name() -> str:
     return " ".join(name.split()) or platform.processor() or platform.machine() or "unknown processor"
 
 
-def machine() -> str:
-    """One line that says where a measurement was made."""
-    count = threads()
+def machine(count: int | None = None) -> str:
+    """One line that says where a measurement was made; count: its threads, where they are not this process's."""
+    count = count or threads()
     return f"{cpu_name()}, {count} thread{'' if count == 1 else 's'}, NumPy {np.__version__}"

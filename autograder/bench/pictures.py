@@ -19,7 +19,7 @@ from autograder.bench.reuse import Reuse
 from autograder.bench.speed import PREFILL, Speed
 from autograder.charts import Chart, bar_chart, line_chart
 from autograder.cli.build import ROOT
-from autograder.timing import cpu_name, machine
+from autograder.timing import machine
 
 IMAGES = ROOT / "course" / "images"
 README = ROOT / "README.md"
@@ -51,10 +51,11 @@ def write_all(
     """Write the charts, the marked class and the tables; say what was written."""
     IMAGES.mkdir(exist_ok=True)
     reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
-    speed_chart(speed).save(IMAGES / "speed.png")
+    for name, chart in speed_charts(speed).items():
+        chart.save(IMAGES / name)
     (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
     write_readme_tables(reuse, grading, speed, goals)
-    console.print(f"Written: {IMAGES}/reuse.png, speed.png, marked.svg and the tables of README.md", soft_wrap=True)
+    console.print(f"Written: the charts and marked.svg in {IMAGES}, and the tables of README.md", soft_wrap=True)
 
 
 def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
@@ -76,25 +77,29 @@ def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
     )
 
 
-def speed_chart(speed: Speed) -> Chart:
-    """Times at the size of GPT-2 small: the solutions, transformers, and the machine's limit."""
-    groups = {}
-    for what, call, work in (
-        *((f"prefill of {n:,} tokens", ("prefill", n), (n, n)) for n in PREFILL),
-        *((f"one token behind {n:,}", ("decode", n), (1, n + 1)) for n in (64, 512, 1000)),
-    ):
-        groups[what] = {"NumPy, as taught": speed.time("solutions", *call)}
-        if speed.has_peer:
-            groups[what]["transformers"] = speed.time("transformers", *call)
-        groups[what]["limit of the machine"] = speed.limit(*work)
-    return bar_chart(
-        groups,
-        label="time",
-        unit="s",
-        title="GPT-2 small, 124 million weights",
-        note=f"{speed.threads} threads, the engines in turn; medians with quartiles. {date.today().isoformat()}. "
-        f"{cpu_name()}.",
-    )
+def speed_charts(speed: Speed) -> dict[str, Chart]:
+    """Times at the size of GPT-2 small by file name: the solutions, transformers, and the machine's limit."""
+    works = {
+        "speed-prefill.png": (
+            "Prefill, GPT-2 small",
+            {f"{n:,} tokens": (("prefill", n), (n, n)) for n in PREFILL},
+        ),
+        "speed-decode.png": (
+            "Decode, one token, GPT-2 small",
+            {f"behind {n:,} others": (("decode", n), (1, n + 1)) for n in (64, 512, 1000)},
+        ),
+    }
+    charts = {}
+    for name, (title, groups) in works.items():
+        bars = {}
+        for what, (call, work) in groups.items():
+            bars[what] = {"NumPy, as taught": speed.time("solutions", *call)}
+            if speed.has_peer:
+                bars[what]["transformers"] = speed.time("transformers", *call)
+            bars[what]["limit of the machine"] = speed.limit(*work)
+        note = f"Random weights. Medians with quartiles, the engines in turn. {date.today().isoformat()}."
+        charts[name] = bar_chart(bars, label="time", unit="s", title=title, note=note, n_threads=speed.threads)
+    return charts
 
 
 def marked_class() -> str:
@@ -134,7 +139,12 @@ def write_readme_tables(reuse: Sequence[Reuse], grading: Grading, speed: Speed, 
             "",
             *_markdown(report.PARTS_HEAD, report.parts_rows(speed)),
             "",
-            "![Times at the size of GPT-2 small beside transformers and the machine's limit](course/images/speed.png)",
+            report.PARTS_NOTE,
+            "",
+            "![Prefill at the size of GPT-2 small beside transformers and the machine's limit]"
+            "(course/images/speed-prefill.png)",
+            "",
+            "![The same for decode](course/images/speed-decode.png)",
             "",
             *_markdown(report.GOAL_HEAD, report.goal_rows(goals)),
         ]

@@ -110,18 +110,16 @@ def speed_notes(speed: Speed) -> list[str]:
     return notes
 
 
-_PARTS = {
-    "weights": "products with weights",
-    "attend": "attend",
-    "gelu": "gelu",
-    "layer_norm": "layer norm",
-    "rest": "additions, new arrays, the cache",
-}
+_PARTS = {"weights": "weights", "attend": "attend", "gelu": "gelu", "layer_norm": "norm", "rest": "rest"}
 PARTS_HEAD = ("where the time goes, in ms", *_PARTS.values())
+PARTS_NOTE = (
+    "weights: the matrix products with weights, measured by themselves; norm: layer norm; rest: additions, new arrays "
+    "and the cache."
+)
 
 
 def parts_rows(speed: Speed) -> list[tuple[str, ...]]:
-    """The rows under PARTS_HEAD: medians over the rounds. The products are measured by themselves."""
+    """The rows under PARTS_HEAD: medians over the rounds."""
     return [
         (what, *(plain(1e3 * float(np.median([parts[key] for parts in rounds]))) for key in _PARTS))
         for what, rounds in speed.parts.items()
@@ -129,7 +127,9 @@ def parts_rows(speed: Speed) -> list[tuple[str, ...]]:
 
 
 def parts_table(speed: Speed) -> Table:
-    return _table("", PARTS_HEAD, parts_rows(speed))
+    table = _table("", PARTS_HEAD, parts_rows(speed))
+    table.caption, table.caption_justify = PARTS_NOTE, "left"
+    return table
 
 
 def speed_table(speed: Speed) -> Table:

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from rich.console import Console
 
 from autograder.bench import goals, pictures, report
@@ -216,14 +217,16 @@ def test_the_readme_gets_its_tables_and_its_chart(tmp_path, monkeypatch):
     assert written.startswith("a\n<!-- measured") and written.endswith("<!-- end -->\nb\n") and "BEFORE" not in written
     assert written.count("\n|---") + written.count("\n|--:") == 5  # tables
     assert "| decode behind 512 | 20 | 3 | 2 | 1 | 4 |" in written
-    assert "(course/images/speed.png)" in written
+    charts = pictures.speed_charts(speed)
+    assert all(f"(course/images/{name})" in written for name in charts)
     assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in written
     assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 40.0x | 51.0x | 1.27 |" in written
     pictures.README.write_text("no marks", encoding="utf-8")
     with pytest.raises(RuntimeError, match="not exactly one place"):
         pictures.write_readme_tables([reuse()], GRADING, speed, goals.speed_goals(speed))
-    pictures.speed_chart(speed).save(tmp_path / "speed.png")
-    assert (tmp_path / "speed.png").stat().st_size > 10_000
+    assert "behind 512 others transformers: 20.5 ms" in str(charts["speed-decode.png"])
+    captions = [text.get_text() for text in charts["speed-decode.png"].figure.findobj(Text)]
+    assert any("2 threads" in caption for caption in captions)
 
 
 def test_the_ideal_is_the_ratio_of_tokens_and_the_distance_to_it_is_a_ratio():
