@@ -121,7 +121,7 @@ def test_doctor_says_that_no_cell_can_be_run_where_the_package_is_seen_through_p
     path = os.pathsep.join(p for p in sys.path if p and os.path.isdir(p) and not p.startswith(sys.base_prefix))
     code = "from autograder.cli import main; main()"
     result = subprocess.run(
-        [sys._base_executable, "-c", code, "doctor"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        [os.path.realpath(sys.executable), "-c", code, "doctor"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert result.returncode == 1, result.stdout + result.stderr

@@ -242,7 +242,8 @@ def test_a_kernel_that_ends_is_told_of(end):
 
 
 STAYS = """
-import ctypes, os, signal, subprocess, sys, threading, time
+import ctypes, os, signal, subprocess, sys, threading, time, warnings
+warnings.simplefilter('ignore')  # of Python 3.12 and newer, about os.fork
 for number in range(1, 65):
     try: signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError): pass

@@ -41,6 +41,7 @@ class Wrong:
     changes: (mark of the solution cell, text there, text instead), each text found exactly once.
     loses: the ids of exactly those checks that fail.
     bug: the key of the bug that a failed check's message names; None where nothing can be named (about says why).
+    also: checks that it loses too on some inputs, where its error is about as large as the tolerance.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Wrong:
     changes: tuple[tuple[str, str, str], ...]
     loses: tuple[str, ...]
     bug: str | None = None
+    also: tuple[str, ...] = ()
 
     def sources(self, stage: Stage) -> dict[str, str]:
         cells = dict(solved_cells(stage.name))

@@ -603,6 +603,7 @@ WRONG = [
         ),
         (EXACT,),
         "half-precision",
+        also=(*ANSWERS, PRISTINE, IN_TURN),
     ),
     Wrong(
         "prefix-positions-from-one",
