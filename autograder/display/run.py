@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from autograder.display.outputs import MAX_CELL, MAX_NOTEBOOK, Kept
 from autograder.worker import protocol
 from autograder.worker.client import Cell
+from autograder.worker.pipes import Pipes
 from autograder.worker.sandbox import isolation
 
 SECONDS = 60.0
@@ -52,22 +52,17 @@ class DisplayRun:
             cwd=self._folder.name,
             start_new_session=True,
         )
-        self.closed = False
+        self._pipes = Pipes(self._process.stdin, self._process.stdout)
 
     def shown(self) -> Shown:
         """What the cells showed, when all have run, or the time is over, or nothing more can come."""
         outputs: dict[str, list[dict[str, Any]]] = {}
-        timer = threading.Timer(self._until - time.monotonic() + _MORE_SECONDS, self.kill)
-        timer.daemon = True
-        timer.start()
         try:
-            self._process.stdin.write(protocol.encode(self._request))
-            self._process.stdin.flush()
+            self._pipes.send(protocol.encode(self._request), self._until + _MORE_SECONDS)
             problem = self._collect(outputs)
         except Exception as error:
             problem = f"the process that reads them failed ({type(error).__name__})"
         finally:
-            timer.cancel()
             self.close()
         if problem and time.monotonic() >= self._until:
             problem = f"the {self._seconds:g} s for them are used up"
@@ -96,8 +91,12 @@ class DisplayRun:
         return "the process that reads them ended" if last is None else str(last["problem"])[:200]
 
     def _next(self) -> Any:
-        frame = protocol.read_frame(self._process.stdout)
+        frame = self._pipes.receive(self._until + _MORE_SECONDS)
         return None if frame is None else protocol.decode(frame)
+
+    @property
+    def closed(self) -> bool:
+        return self._process.stdin.closed
 
     def kill(self) -> None:
         """End the process and its kernel, from any thread."""
@@ -112,8 +111,5 @@ class DisplayRun:
             return
         self.kill()
         self._process.wait()
-        self.closed = True
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()
+        self._pipes.close()
         self._folder.cleanup()

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.grading.notes import Note, Notes, called
+from autograder.grading.scores import is_graded
 from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
-from autograder.notebooks.sorting import MAX_CELL, SortedCell, chart_hash, sort_cells, text_of
+from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
 from autograder.worker.client import Cell
 
 MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
@@ -87,16 +88,12 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
     return Rebuilt({"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, runs, tuple(notes))
 
 
-def _is_graded(cell: dict[str, Any]) -> bool:
-    return cell["metadata"].get("nbgrader", {}).get("grade", False)
-
-
 def cells_to_show(trusted: dict[str, Any]) -> list[Cell]:
     """The code of a trusted notebook that a display run runs, by cell id: all but the checks, so the charts as well."""
     return [
         Cell(cell["id"], cell["source"])
         for cell in trusted["cells"]
-        if cell["cell_type"] == "code" and cell["source"].strip() and not _is_graded(cell)
+        if cell["cell_type"] == "code" and cell["source"].strip() and not is_graded(cell)
     ]
 
 
@@ -259,7 +256,7 @@ def _in_order(cells: list[SortedCell], found: _Found, places: list[_Place]) -> I
 
 
 def _note_left_out(cells: list[SortedCell], found: _Found, notes: Notes) -> None:
-    many = [cell for cell in cells if cell.too_large and cell.too_large.endswith("too many")]
+    many = [cell for cell in cells if cell.too_large == TOO_MANY]
     if many:
         notes.add("too-large", f"{len(many)} cells from {many[0].cell.place} on were left out; there are too many.")
     for cell in cells:

@@ -101,7 +101,7 @@ class Sweep:
             self._failed.setdefault(length, failure)
             self._wrong.append((length, self._look if self._look and not failure.bug else _named(failure.bug)))
         except StudentError as error:
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             self._failed.setdefault(length, Failure(None, error.sentence))
 

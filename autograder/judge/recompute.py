@@ -206,6 +206,11 @@ class Reference:
         return self._linear(merged, attn.c_proj, mistakes, "attn.c_proj") if mistakes.output else merged, (k, v)
 
 
+def part_of_rows(kv: KV, begin: int, end: int) -> KV:
+    """Rows begin to end - 1 of every layer."""
+    return [(k[:, begin:end], v[:, begin:end]) for k, v in kv]
+
+
 def recompute(token_ids: Sequence[int], weights) -> np.ndarray:
     """Logits [n_seq, n_vocab] in float64, of the token that follows each position; the judge of all checks."""
     return Reference(weights).logits(token_ids)

@@ -66,6 +66,11 @@ class StudentError(Exception):
         super().__init__(self.sentence)
 
     @property
+    def unwritten(self) -> bool:
+        """Whether the function is not there yet: a stub, or not defined."""
+        return self.stub or self.kind == "missing"
+
+    @property
     def sentence(self) -> str:
         if self.kind == "missing":
             return f"{self.name} is not defined: run the cell that defines it, and look for an error above it."
@@ -229,7 +234,7 @@ class Student:
         except StudentError as error:
             if error.loud:
                 return error.message
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             detail = f"For {what}, {error.sentence[:-1]}; a ValueError is expected."
             raise Failure(prop, detail) from None
@@ -299,10 +304,7 @@ def _expect_ids(name: str, value: Any) -> list[int]:
     return value
 
 
-_AS_IT_IS = frozenset({int, str, float})  # most of what goes over: nothing to do, and done at once
-
-
-_AS_THEY_ARE = frozenset({int, float, str, bool, bytes, type(None)})
+_AS_THEY_ARE = frozenset({int, float, str, bool, bytes, type(None)})  # nothing to do, and done at once
 
 
 def _wire(value: Any) -> Any:
@@ -310,10 +312,6 @@ def _wire(value: Any) -> Any:
         return value
     if type(value) is list and _AS_THEY_ARE.issuperset(map(type, value)):  # most are token ids
         return value
-    if type(value) in _AS_IT_IS:
-        return value
-    if type(value) is list and _AS_IT_IS.issuperset(map(type, value)):
-        return list(value)
     if isinstance(value, Handle):
         return {"__handle__": value.number}
     if isinstance(value, Entry):

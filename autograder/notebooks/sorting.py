@@ -22,6 +22,7 @@ MAX_CODE = 1_000_000  # characters of all cells that are run, counted apart for 
 MAX_CODE_CELLS = 500
 
 CHARTS = Path(__file__).with_name("charts.txt")  # made by the build: hashes of the course's chart cells, one a line
+TOO_MANY = "is one of too many"  # why a cell is not run, as the end of a sentence
 _RUN = ("solution", "code")
 
 
@@ -122,7 +123,7 @@ def _within_limits(cells: list[SortedCell]) -> list[SortedCell]:
                 reason = f"has {len(cell.source)} characters, more than {MAX_CELL}"
             elif named in full or number[named] == MAX_CODE_CELLS or characters[named] + len(cell.source) > MAX_CODE:
                 full.add(named)
-                reason = "is one of too many"
+                reason = TOO_MANY
             else:
                 number[named] += 1
                 characters[named] += len(cell.source)

@@ -205,7 +205,7 @@ def collected(*messages):
     run = object.__new__(DisplayRun)
     run._cells = [Cell("a", ""), Cell("b", "")]
     frames = io.BytesIO(b"".join(map(protocol.encode, messages)))
-    run._process = SimpleNamespace(stdout=frames)
+    run._pipes, run._until = SimpleNamespace(receive=lambda deadline: protocol.read_frame(frames)), 0.0
     outputs = {}
     return run._collect(outputs), outputs
 

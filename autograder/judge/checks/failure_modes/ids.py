@@ -51,7 +51,7 @@ def common_prefix(student: Student, cases: Cases) -> None:
             none = bugs.SAME_LENGTH_IF_NO_DIFFERENCE if answers else None  # the first lists differ, and gave a number
             answers[name] = number_of(student, "longest_common_prefix", own_ids(a), own_ids(b), none=none)
         except StudentError as error:
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             raised[name] = error
             answers[name] = None

@@ -175,18 +175,19 @@ def _found(student: Student, entries: list[list[int]], prompt: list[int], as_tup
     return None if index is None else entries[index]
 
 
-def _expect_found(student: Student, table: dict, right: dict[str, Any], tuples: bool = False) -> None:
+def _expect_found(student: Student, table: dict, tuples: bool = False) -> None:
     """Asks lookup every case of the table; on a wrong answer, fails with the first one and its bug.
 
     tuples: whether some cases give the entries as a tuple.
     """
+    right = {name: _best(e, p, lambda x, p=p: len(x) < len(p) and p[: len(x)] == x) for name, (e, p) in table.items()}
     answers: dict[str, Any] = {}
     raised: dict[str, StudentError] = {}
     for i, (name, (entries, prompt)) in enumerate(table.items()):
         try:
             answers[name] = _found(student, entries, prompt, as_tuple=tuples and i % 3 == 1)
         except StudentError as error:
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             raised[name], answers[name] = error, "raised"
     wrong = [name for name in table if answers[name] != right[name]]
@@ -219,8 +220,7 @@ def _of(ids: list[int] | None) -> str:
 def lookup_longest_entry(student: Student, cases: Cases) -> None:
     """lookup returns the longest entry all of whose ids begin the prompt, and None where there is none."""
     table = _lookup_cases(cases)
-    right = {name: _best(e, p, lambda x, p=p: len(x) < len(p) and p[: len(x)] == x) for name, (e, p) in table.items()}
-    _expect_found(student, table, right, tuples=True)
+    _expect_found(student, table, tuples=True)
 
 
 @check(stage=STAGE, id="lookup-leaves-a-token", points=2, title="lookup leaves at least one token to compute")
@@ -245,5 +245,4 @@ def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
         [prompt[:22], prompt, prompt[:9], prompt[:25] + other[:1], prompt[:25]],
         prompt,
     )
-    right = {name: _best(e, p, lambda x, p=p: len(x) < len(p) and p[: len(x)] == x) for name, (e, p) in table.items()}
-    _expect_found(student, table, right)
+    _expect_found(student, table)

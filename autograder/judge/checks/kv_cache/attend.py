@@ -178,7 +178,7 @@ class Attending:
         try:
             return self.student.array("attend", q, layer)
         except StudentError as error:
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             self._blame_cache(layer, k, v)
             where = f"{k.shape[1]} cached positions, n_query = {q.shape[1]}, {q.shape[0]} heads of {q.shape[2]}"

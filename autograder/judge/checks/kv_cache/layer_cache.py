@@ -126,7 +126,7 @@ class Filling:
             got = [self.student.attribute(self.layer, name, returns="array") for name in ("keys", "values")]
         except StudentError as error:
             self.broken = True
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             raise Failure(None, f"{error.sentence[:-1]}, {where}.", raises if error.loud else None) from None
         expected = [np.concatenate(parts, axis=1) for parts in zip(*self.chunks, strict=True)]

@@ -42,7 +42,7 @@ def read_layers(student, layers: Sequence[Handle]) -> list[tuple[np.ndarray, np.
         try:
             pairs.append(tuple(read_layer(student, layer)))
         except StudentError as error:
-            if error.stub or error.kind == "missing":
+            if error.unwritten:
                 raise
             pairs.append(None)
     return pairs

@@ -8,10 +8,11 @@ from autograder.judge.bugs import Bug, positions_shifted
 from autograder.judge.bugs import prefill_decode as own
 from autograder.judge.cases import JudgeModel
 from autograder.judge.checks.prefill_decode.cache_rows import expect_rows
-from autograder.judge.checks.prefill_decode.shared import STAGE, cached, rows
+from autograder.judge.checks.prefill_decode.shared import STAGE, cached
 from autograder.judge.checks.prefill_decode.suspects import wrong_logits
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import check
+from autograder.judge.recompute import part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
 
@@ -67,7 +68,7 @@ def decode_position(student, cases):
     for model, n in ((cases.odd[0], 6), (cases.odd[2], 9)):
         ids = cases.ids(model, n + 1)
         reference = model.reference
-        past = rows(reference.run(ids).kv, n)
+        past = part_of_rows(reference.run(ids).kv, 0, n)
         for k in (0, 3, 1, -2):
             cache = student.make_cache(model, past)
             try:
@@ -84,7 +85,7 @@ def decode_position(student, cases):
 
 def _wrong_positions(model: JudgeModel, ids: Sequence[int], n: int, k: int) -> Iterator[tuple[Bug, Callable]]:
     """What a step after n cached tokens gives that was asked to stand at n + k and stands elsewhere."""
-    past = rows(model.reference.run(ids).kv, n)
+    past = part_of_rows(model.reference.run(ids).kv, 0, n)
 
     def at(position):
         return lambda: model.reference.run(ids[n:], past=past, positions=[position]).logits[-1]

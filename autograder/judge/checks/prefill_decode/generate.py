@@ -50,7 +50,7 @@ def _parts_work(student: Student, request: Request) -> bool:
                 position = len(request.prompt) + i
                 logits = student.array("decode_step", token_id, position, request.model, cache)
     except StudentError as error:
-        return error.stub or error.kind == "missing"  # generate may do without them
+        return error.unwritten  # generate may do without them
     return True
 
 

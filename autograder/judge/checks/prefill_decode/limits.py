@@ -10,11 +10,11 @@ from autograder.judge.bugs import Bug
 from autograder.judge.bugs import prefill_decode as own
 from autograder.judge.cases import JudgeModel
 from autograder.judge.checks.prefill_decode.request import Request, ask, draw_request, lively
-from autograder.judge.checks.prefill_decode.shared import STAGE, cached, rows
+from autograder.judge.checks.prefill_decode.shared import STAGE, cached
 from autograder.judge.checks.prefill_decode.suspects import wrong_logits
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV, Run
+from autograder.judge.recompute import KV, Run, part_of_rows
 from autograder.judge.student import Student, StudentError
 
 
@@ -79,11 +79,11 @@ def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
         ("prefill", ids, 0, f"a prompt of {n_ctx + 1} tokens"),
         ("decode_step", ids[n_ctx:], n_ctx, f"a decode step at position {n_ctx}"),
     ):
-        cache = student.make_cache(model, rows(kv, n_past))
+        cache = student.make_cache(model, part_of_rows(kv, 0, n_past))
         args = (new, model, cache) if name == "prefill" else (new[0], n_past, model, cache)
         logits = _unless_refused(student.array, name, *args)
         if logits is not None:
-            suspects = _past_the_end(model, new, rows(kv, n_past))
+            suspects = _past_the_end(model, new, part_of_rows(kv, 0, n_past))
             bug = next((bug for bug, wrong in suspects if matches(logits, wrong().logits[-1])), None)
             raise _not_refused(f"{what} and n_ctx = {n_ctx} {on}", name, bug)
     for n_prompt, n_new in ((5, n_ctx - 3), (n_ctx, 2), (n_ctx + 1, 1)):
@@ -109,10 +109,10 @@ def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids
     try:
         logits = student.array("decode_step", ids[n_past], -1, model, cached(student, model, ids, n_past))
     except StudentError as error:
-        if error.stub or error.kind == "missing":
+        if error.unwritten:
             raise
         return  # what an error has to be is the question of decode-position, and so is a position that is ignored
-    past = rows(model.reference.run(ids).kv, n_past)
+    past = part_of_rows(model.reference.run(ids).kv, 0, n_past)
     ignored, last = (
         model.reference.run([ids[n_past]], past=past, positions=[position]).logits[-1]
         for position in (n_past, model.config.n_ctx - 1)

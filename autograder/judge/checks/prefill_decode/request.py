@@ -62,6 +62,6 @@ def ask(student: Student, request: Request) -> list[int] | StudentError:
     try:
         return student.ids("generate", request.prompt, request.n_new, request.model)
     except StudentError as error:
-        if error.stub or error.kind == "missing":
+        if error.unwritten:
             raise
         return error

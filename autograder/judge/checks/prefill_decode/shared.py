@@ -7,15 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.judge.cases import JudgeModel
-from autograder.judge.recompute import KV
+from autograder.judge.recompute import part_of_rows
 from autograder.judge.student import Handle, Student
 
 STAGE = "prefill-decode"
-
-
-def rows(kv: KV, n: int) -> KV:
-    """The first n rows of every layer."""
-    return [(k[:, :n], v[:, :n]) for k, v in kv]
 
 
 def prefilled(student: Student, model: JudgeModel, *chunks: Sequence[int]) -> tuple[Handle, np.ndarray]:
@@ -28,4 +23,4 @@ def prefilled(student: Student, model: JudgeModel, *chunks: Sequence[int]) -> tu
 
 def cached(student: Student, model: JudgeModel, ids: Sequence[int], n: int) -> Handle:
     """A cache of the student's that holds the right rows of ids[:n]; no function of the student's made them."""
-    return student.make_cache(model, rows(model.reference.run(ids).kv, n))
+    return student.make_cache(model, part_of_rows(model.reference.run(ids).kv, 0, n))

@@ -31,8 +31,7 @@ from autograder.judge.bugs import (
 )
 from autograder.judge.bugs import prefill_decode as own
 from autograder.judge.cases import JudgeModel
-from autograder.judge.checks.prefill_decode.shared import rows
-from autograder.judge.recompute import RIGHT, Mistakes, Run
+from autograder.judge.recompute import RIGHT, Mistakes, Run, part_of_rows
 
 _MODEL_MISTAKES: tuple[tuple[Bug, Mistakes], ...] = (
     (NO_FINAL_LAYER_NORM, RIGHT.with_(final_norm=False)),
@@ -58,7 +57,7 @@ def wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[t
     """The passes over ids[n_past:] that people get wrong; the past is right, or made by the same mistake."""
     reference, n_ctx = model.reference, model.config.n_ctx
     new, n_new = list(ids[n_past:]), len(ids) - n_past
-    past = rows(reference.run(ids).kv, n_past) if n_past else None
+    past = part_of_rows(reference.run(ids).kv, 0, n_past) if n_past else None
 
     def at(positions, past=past):
         return lambda: reference.run(new, past=past, positions=positions)

@@ -12,9 +12,8 @@ from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel, random_judge_model
 from autograder.judge.checks.save_and_reuse.files import expect_bits, file_name, read_back
 from autograder.judge.checks.save_and_reuse.shared import STAGE, expect_same, finish_refusals
-from autograder.judge.checks.save_and_reuse.suspects import part_of_rows
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV
+from autograder.judge.recompute import KV, part_of_rows
 from autograder.judge.student import StudentError
 from autograder.model.weights import tensors_of
 

@@ -81,7 +81,7 @@ def _reuse_with_error(student, model, saved, p, suffix):
     try:
         reuse_prefix(student, saved, p, suffix, model)
     except StudentError as error:
-        if error.stub or error.kind == "missing":
+        if error.unwritten:
             raise
 
 

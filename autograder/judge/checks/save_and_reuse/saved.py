@@ -8,10 +8,10 @@ from autograder.judge.bugs import HALF_PRECISION, Bug
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel
 from autograder.judge.checks.save_and_reuse.shared import STAGE, UNIT, rows_of, save_prefix, saved_rows
-from autograder.judge.checks.save_and_reuse.suspects import part_of_rows, wrong_saved
+from autograder.judge.checks.save_and_reuse.suspects import wrong_saved
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV
+from autograder.judge.recompute import KV, part_of_rows
 from autograder.judge.words import count, tokens
 
 

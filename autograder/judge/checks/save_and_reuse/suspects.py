@@ -19,12 +19,7 @@ from autograder.judge.bugs import (
 )
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel
-from autograder.judge.recompute import KV, RIGHT
-
-
-def part_of_rows(kv: KV, begin: int, end: int) -> KV:
-    """Rows begin to end - 1 of every layer."""
-    return [(k[:, begin:end], v[:, begin:end]) for k, v in kv]
+from autograder.judge.recompute import KV, RIGHT, part_of_rows
 
 
 def wrong_saved(model: JudgeModel, prefix: list[int]) -> Iterator[tuple[Bug, Callable[[], KV]]]:
