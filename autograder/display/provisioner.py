@@ -20,7 +20,7 @@ from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Bool, Unicode
 
 from autograder.worker import limits
-from autograder.worker.client import environment
+from autograder.worker.processes import environment
 from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, bwrap_command
 
 SOCKETS = "kernel"  # their names are kernel-1, kernel-2, ... in the working directory

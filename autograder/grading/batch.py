@@ -145,6 +145,7 @@ class Batch:
         finally:
             self.converter.assignments = folders
             self._ahead.close()
+            self._workers.close()
 
     def _loop(self) -> None:
         try:

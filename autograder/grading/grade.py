@@ -9,7 +9,7 @@ import contextlib
 import re
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -139,9 +139,12 @@ class _Session:
             raise
         return self._hide(reply) if self._hide else reply
 
-    def renew(self) -> None:
-        """End the process and begin another."""
-        self.close()
+    def renew(self, other_hashes: bool) -> None:
+        """End the process and begin another, in which text hashes otherwise if `other_hashes`."""
+        if self._worker is not None and not self._worker.closed:
+            with _starting():
+                self._worker.begin_anew(other_hashes)
+            self._run_cells(self._worker, first=False)
         self.ensure_worker()
 
     def ensure_worker(self) -> None:
@@ -152,10 +155,12 @@ class _Session:
 
     def _begin(self) -> None:
         first = self._worker is None
-        try:
-            self._worker = worker = self._start_worker(self._given_path)
-        except WorkerGone as gone:
-            raise GradingError(f"the grader's worker does not start: {gone.reason}") from None
+        with _starting():
+            self._worker = self._start_worker(self._given_path)
+        self._run_cells(self._worker, first)
+
+    def _run_cells(self, worker: Worker, first: bool) -> None:
+        """first: whether what goes wrong is to be noted; it will go wrong in every process."""
         if worker.given_error:
             raise GradingError(worker.given_error)
         for cell in list(self._cells):
@@ -177,6 +182,14 @@ class _Session:
         self.cell_errors[cell.label] = described.sentence
         if not described.stub:
             self.notes.add("cell-failed", described.sentence, cell.label)
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    try:
+        yield
+    except WorkerGone as gone:
+        raise GradingError(f"the grader's worker does not start: {gone.reason}") from None
 
 
 class _Hide:

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 from autograder.display.run import DisplayRun, Shown
 from autograder.grading.grade import GradingError
 from autograder.grading.submission import Marked
 from autograder.worker.client import Cell, Worker
 from autograder.worker.limits import workers_that_fit
+from autograder.worker.processes import Processes, new_processes
 
 CGROUP = Path("/sys/fs/cgroup")
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
@@ -133,13 +133,20 @@ class Workers:
     """Starts the students' processes of a run, and can end all of them, so that no thread waits for one any longer."""
 
     def __init__(self) -> None:
-        self._running: set[Worker | DisplayRun] = set()
+        self._processes: dict[tuple[int, Path | None], Processes] = {}  # one of each thread and given.py, used again
+        self._drawing: set[DisplayRun] = set()
         self._stopped = False
         self._guard = threading.Lock()
 
     def start(self, given: Path | None) -> Worker:
+        """A worker for this thread, whose last one has been closed."""
+        whose = threading.get_ident(), given
+        with self._guard:
+            if whose not in self._processes:
+                self._processes[whose] = new_processes(given)
+            processes = self._processes[whose]
         self._refuse_when_stopped()
-        return self._keep(Worker(given))
+        return Worker(processes=processes)
 
     def draw(self, cells: list[Cell], given: Path | None, seconds: float) -> Shown:
         """The display run of a submission. Whatever goes wrong with it is the result's `problem`."""
@@ -150,15 +157,12 @@ class Workers:
             run = DisplayRun(cells, given, seconds)
         except Exception as error:
             return Shown(problem=f"no process could be started ({type(error).__name__})")
-        return self._keep(run).shown()
-
-    def _keep(self, process: Any) -> Any:
         with self._guard:
-            self._running = {worker for worker in self._running if not worker.closed} | {process}
+            self._drawing = {drawing for drawing in self._drawing if not drawing.closed} | {run}
         if self._stopped:
-            process.close()
+            run.close()
         self._refuse_when_stopped()
-        return process
+        return run.shown()
 
     def _refuse_when_stopped(self) -> None:
         if self._stopped:
@@ -168,7 +172,11 @@ class Workers:
         """End every process; those that would be started next raise GradingError."""
         self._stopped = True
         with self._guard:
-            running = list(self._running)
-        for worker in running:
-            if not worker.closed:
-                worker.kill()
+            running = [*self._processes.values(), *(run for run in self._drawing if not run.closed)]
+        for processes in running:
+            processes.kill()
+
+    def close(self) -> None:
+        """End what is there to be used again. To be called when no thread uses it any more."""
+        for processes in self._processes.values():
+            processes.close()

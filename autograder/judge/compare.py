@@ -25,8 +25,10 @@ def matches(actual: np.ndarray, expected: np.ndarray, atol: float = ATOL, rtol: 
     """Whether the arrays have one shape, are finite and agree within the tolerance."""
     if actual.shape != expected.shape or actual.dtype.kind not in "fiu":
         return False
-    actual = actual.astype(np.float64)
-    return bool(np.isfinite(actual).all() and np.allclose(actual, expected, atol=atol, rtol=rtol))
+    with np.errstate(invalid="ignore"):  # numpy.allclose does the same, and thrice as slowly on small arrays
+        difference = np.abs(actual.astype(np.float64) - expected)
+        near = difference <= atol + rtol * np.abs(expected)
+    return bool(near.all() and np.isfinite(difference).all())
 
 
 def expect_close(

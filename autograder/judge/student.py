@@ -87,10 +87,12 @@ class StudentError(Exception):
 class Student:
     """Talks to a Runtime through `perform`, which takes a request and gives the reply.
 
-    renew: begins a new process in which the student's cells have run.
+    renew: begins a new process in which the student's cells have run, with other hashes of texts if given True.
     """
 
-    def __init__(self, perform: Callable[[dict[str, Any]], dict[str, Any]], renew: Callable[[], None] | None = None):
+    def __init__(
+        self, perform: Callable[[dict[str, Any]], dict[str, Any]], renew: Callable[[bool], None] | None = None
+    ):
         self._perform = perform
         self._renew = renew
         self._held: list[int] = []
@@ -216,8 +218,9 @@ class Student:
         """
         if self._renew is None:
             return False
+        other_hashes = self.hashes()
         self._held = []
-        self._renew()
+        self._renew(other_hashes)
         return True
 
     # Errors

@@ -1,12 +1,23 @@
-"""The worker process: `python -I -m autograder.worker MEMORY [given.py]`, frames on standard input and output."""
+"""The worker process: `python -I -m autograder.worker MEMORY GIVEN [CONTROL]`.
+
+GIVEN is the path of a given.py, or empty. Frames come on standard input and go to standard output. With CONTROL, the
+number of a socket, this process is what workers are forked from, each with pipes of its own.
+"""
 
 from __future__ import annotations
 
 import builtins
 import gc
+import importlib
 import os
+import socket
 import sys
 import types
+
+_IMPORTED_BY_MOST = (  # by what the course gives a notebook, or by the notebooks: once for all that are forked
+    *("hashlib", "json", "pathlib", "tempfile", "numpy.random", "safetensors.numpy"),
+    *("autograder.model", "autograder.model.load", "autograder.model.random_weights", "autograder.model.tokenizer"),
+)
 
 
 class _NoJudge:  # importlib.abc, its base, takes longer to import than all else here but NumPy
@@ -34,6 +45,7 @@ def take_pipe():
 
 def main() -> None:
     gc.disable()  # what is imported stays; looking through it again and again takes as long as importing some of it
+    memory_bytes, given, *control = sys.argv[1:]
     requests, replies = take_pipe()
     import autograder
     from autograder.worker import limits, protocol
@@ -43,6 +55,13 @@ def main() -> None:
     autograder._in_worker = True
     sys.meta_path.insert(0, _NoJudge())
     os.environ.setdefault("MPLBACKEND", "Agg")
+    if control:
+        from autograder.worker.fork_server import serve
+
+        for name in _IMPORTED_BY_MOST:
+            importlib.import_module(name)
+        gc.freeze()
+        serve(socket.socket(fileno=int(control[0])), requests, replies)
 
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
@@ -51,10 +70,10 @@ def main() -> None:
     sys.breakpointhook = lambda *args, **kwargs: None
     runtime = Runtime(module.__dict__)
     sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
-    limits.apply(int(sys.argv[1]))
+    limits.apply(int(memory_bytes))
     given_error = None
     try:
-        import_given(sys.argv[2] if len(sys.argv) > 2 else None)
+        import_given(given or None)
     except Exception as error:  # told as the first reply: the notebook's own import will fail as well
         given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
     gc.freeze()

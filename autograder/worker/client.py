@@ -1,28 +1,21 @@
-"""The grader's side of the worker: starts it, asks with a deadline, ends it with everything it started."""
+"""The grader's side of the worker: asks it with a deadline, and ends it with everything it started."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.threads import BLAS_VARIABLES
-from autograder.worker import limits, protocol
-from autograder.worker.pipes import Pipes
-from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
+from autograder.worker import protocol
+from autograder.worker.processes import Processes, new_processes
 
 START_SECONDS = 60.0
 MAX_MESSAGE = 600  # characters of an error's message
 CALL_SECONDS = 20.0
-_PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT")
 
 
 @dataclass(frozen=True)
@@ -42,24 +35,11 @@ class WorkerGone(Exception):
         self.timed_out = timed_out
 
 
-def environment(home: str) -> dict[str, str]:
-    """All that a student's process is told of this machine's environment."""
-    env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    if os.environ.get("AUTOGRADER_MODEL"):
-        from autograder.model.load import absolute_name
-
-        env["AUTOGRADER_MODEL"] = absolute_name(None)  # its home and its folder are others
-    env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
-    env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
-    env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
-    return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
-
-
 class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
-    require_sandbox: refuse with SandboxMissing where bubblewrap does not work.
-    memory_bytes: the address space that the process may use, if not the usual.
+    given_path, require_sandbox, memory_bytes: as new_processes takes them.
+    processes: where its process comes from, and stays to be used again when the worker is closed.
     """
 
     def __init__(
@@ -69,26 +49,18 @@ class Worker:
         call_seconds: float = CALL_SECONDS,
         require_sandbox: bool = False,
         memory_bytes: int | None = None,
+        processes: Processes | None = None,
     ):
         self.call_seconds = call_seconds
-        sandboxed = isolation().complete
-        if require_sandbox and not sandboxed:
-            raise SandboxMissing(isolation().missing)
-        given = Path(given_path).resolve() if given_path is not None else None
-        self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
-        command = [sys.executable, "-I", "-B", "-m", "autograder.worker", str(memory_bytes or limits.memory_bytes())]
-        if given is not None:
-            command.append(INSIDE_GIVEN if sandboxed else str(given))
-        self._process = subprocess.Popen(
-            bwrap_command(given) + command if sandboxed else command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder.name,
-            env=environment(INSIDE if sandboxed else self._folder.name),
-            start_new_session=os.name == "posix",
+        self._shared = processes is not None
+        self.processes = processes or new_processes(
+            given_path, require_sandbox=require_sandbox, memory_bytes=memory_bytes
         )
-        self._pipes = Pipes(self._process.stdin, self._process.stdout)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pipes = self.processes.begin()
+        self.closed = False
         self.given_error = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting").get("given_error")
 
     def __enter__(self) -> Worker:
@@ -104,28 +76,28 @@ class Worker:
         except TimeoutError:
             raise self._too_late(seconds, doing) from None
         except (protocol.ProtocolError, OSError, ValueError) as error:
-            self.close()
+            self._break()
             raise WorkerGone(f"the worker's reply could not be read: {error}") from None
         if frame is None:
             code = self._end_code()
-            self.close()
+            self._break()
             raise WorkerGone(f"the process ended while {doing} ({code})")
         if not isinstance(reply, dict):
-            self.close()
+            self._break()
             raise WorkerGone("the worker's reply is not a message")
         return reply
 
     def _too_late(self, seconds: float, doing: str) -> WorkerGone:
-        self.close()
+        self._break()
         return WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True)
 
     def _end_code(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(timeout=2)
-            with contextlib.suppress(ValueError):  # bubblewrap tells of a signal as a shell does
-                return f"signal {signal.Signals(code - 128 if code > 128 else -code).name}"
-            return f"exit status {code}"
-        return "its pipe was closed"
+        code = self.processes.exit_code()
+        if code is None:
+            return "its pipe was closed"
+        with contextlib.suppress(ValueError):  # the sandbox tells of a signal as a shell does
+            return f"signal {signal.Signals(code - 128 if code > 128 else -code).name}"
+        return f"exit status {code}"
 
     def request(self, message: dict[str, Any], *, doing: str = "answering", seconds: float | None = None) -> Any:
         """Send one request and wait for its reply; WorkerGone when there is none in time."""
@@ -141,10 +113,10 @@ class Worker:
         reply = self._wait(deadline, seconds, doing)
         said, error, changed = reply.pop("number", None), reply.get("error"), reply.get("changed", [])
         if type(said) is not int or said != number:  # an array would answer the comparison with an array
-            self.close()
+            self._break()
             raise WorkerGone(f"a reply that answers no question came while {doing}")
         if not (error is None or isinstance(error, dict)) or not isinstance(changed, list):
-            self.close()
+            self._break()
             raise WorkerGone(f"a malformed reply came while {doing}")
         if error is not None:
             reply["error"] = _plain_error(reply["error"])
@@ -159,25 +131,32 @@ class Worker:
         )
         return reply.get("error")
 
-    @property
-    def closed(self) -> bool:
-        return self._process.stdin.closed
+    def begin_anew(self, other_hashes: bool = False) -> None:
+        """Go on in another process, in which no cell has run, and in which text hashes otherwise if `other_hashes`."""
+        self.processes.end()
+        self._pipes.close()
+        if other_hashes:
+            self.processes.close()  # what is forked from one process has one secret for hashes
+        self._begin()
 
     def kill(self) -> None:
-        """End the process, from any thread; whoever waits for its answer gets WorkerGone and has to close it."""
-        if os.name == "posix":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
+        """End the process, from any thread; whoever waits for its answer gets WorkerGone."""
+        self.processes.kill()
 
     def close(self) -> None:
-        """End the process and everything in its group; remove its folder."""
-        if self.closed:
-            return
-        self.kill()
-        self._process.wait()
+        """End the process and everything that it started; remove what it wrote."""
+        if not self.closed:
+            self.processes.end()
+            self._pipes.close()
+            self.closed = True
+        if not self._shared:
+            self.processes.close()
+
+    def _break(self) -> None:
+        """Close, and leave nothing to be used again."""
+        self.processes.close()
         self._pipes.close()
-        self._folder.cleanup()
+        self.closed = True
 
 
 def _plain_error(said: dict[Any, Any]) -> dict[str, Any]:

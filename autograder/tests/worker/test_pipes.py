@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from autograder.worker import client, pipes, protocol
+from autograder.worker import pipes, processes, protocol
 from autograder.worker.client import Cell, Worker
 
 HERE = [pipes.ThreadedPipes, *([pipes.PolledPipes] if hasattr(pipes.select, "poll") else [])]
@@ -133,7 +133,7 @@ def test_a_worker_that_closed_its_end_makes_no_error_when_it_is_written_to(ends)
 
 @pytest.mark.parametrize("kind", HERE)
 def test_a_worker_answers_over_either(kind, monkeypatch):
-    monkeypatch.setattr(client, "Pipes", kind)
+    monkeypatch.setattr(processes, "Pipes", kind)
     with Worker() as worker:
         assert worker.run_cell(Cell("long", "x = 1" + "\n" * 2**20)) is None
         assert worker.run_cell(Cell("short", "y = x")) is None

@@ -271,7 +271,7 @@ def test_nothing_is_left_behind_when_a_worker_is_closed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Worker() as worker:
         worker.run_cell(Cell("files", "open('litter', 'w').write('x')"))
-        pid = worker._process.pid
+        pid = worker.processes._process.pid
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -1,0 +1,196 @@
+"""Where a worker's processes come from: nothing of one reaches the next, whatever it did."""
+
+import os
+import signal
+
+import pytest
+
+from autograder.tests.worker.test_sandbox import ask, filtered, in_bubblewrap
+from autograder.worker.client import Cell, Worker, WorkerGone
+from autograder.worker.processes import new_processes
+from autograder.worker.sandbox import isolation
+
+
+@pytest.fixture(params=[pytest.param("bubblewrap", marks=in_bubblewrap), "limits"])
+def processes(request, monkeypatch):
+    if request.param == "limits":
+        monkeypatch.setenv("AUTOGRADER_NO_BWRAP", "1")
+    isolation.cache_clear()
+    processes = new_processes()
+    yield processes
+    processes.close()
+    isolation.cache_clear()
+
+
+@pytest.fixture
+def sandbox():
+    processes = new_processes()
+    yield processes
+    processes.close()
+
+
+def begin(processes, code="pass"):
+    worker = Worker(processes=processes, call_seconds=10)
+    assert worker.run_cell(Cell("cell", code)) is None
+    return worker
+
+
+LITTER = """
+import builtins, math, os, sys, numpy
+def litter(folder):
+    os.makedirs(f"{folder}/litter/of/this")
+    open(f"{folder}/litter/of/this/one", "w").write("x")
+    os.symlink("/usr/bin", f"{folder}/litter/link")
+    open(f"{folder}/numpy.py", "w").write("raise SystemExit")
+    os.mkfifo(f"{folder}/fifo")
+litter(os.getcwd())
+builtins.left = math.left = numpy.left = sys.left = os.environ["left"] = "x"
+"""
+FOUND = """[
+    *(hasattr(module, "left") for module in (builtins, math, numpy, sys)), "left" in os.environ, os.listdir()
+]"""
+BEFORE = "import builtins, math, os, sys, numpy"
+
+
+def test_nothing_of_a_process_is_there_for_the_next(processes):
+    begin(processes, LITTER).close()
+    with begin(processes) as worker:
+        assert ask(worker, FOUND, BEFORE) == [False] * 5 + [[]]
+
+
+@in_bubblewrap
+def test_nothing_is_left_in_any_folder_that_can_be_written(sandbox):
+    there = "{folder: sorted(os.listdir(folder)) for folder in ('/tmp', '/dev/shm', '/run/worker')}"
+    with begin(sandbox) as worker:
+        clean = ask(worker, there)
+        assert worker.run_cell(Cell("litter", f"{LITTER}litter('/tmp')\nlitter('/dev/shm')")) is None
+        assert all("litter" in names for names in ask(worker, there).values())
+    with begin(sandbox) as worker:
+        assert ask(worker, there) == clean
+
+
+def test_a_worker_goes_on_in_a_process_in_which_no_cell_has_run(processes):
+    with begin(processes, LITTER + "\nthere = 1") as worker:
+        first = ask(worker, "os.getpid()")
+        worker.begin_anew()
+        assert worker.request({"op": "defined", "names": ["there", "answer"]})["value"] == []
+        assert ask(worker, FOUND, BEFORE) == [False] * 5 + [[]]
+        assert ask(worker, "os.getpid()") != first
+
+
+@in_bubblewrap
+def test_the_sandbox_is_started_once(sandbox):
+    begin(sandbox).close()
+    server = sandbox._process.pid
+    for _ in range(3):
+        with begin(sandbox) as worker:
+            worker.begin_anew()
+    assert sandbox._process.pid == server
+
+
+@in_bubblewrap
+def test_a_sandbox_that_the_system_ended_is_started_again(sandbox):
+    begin(sandbox).close()
+    os.kill(sandbox._process.pid, signal.SIGKILL)
+    sandbox._process.wait()
+    with begin(sandbox) as worker:
+        assert ask(worker, "1 + 1") == 2
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "while True: pass",
+        "import os; os._exit(3)",
+        "import ctypes; ctypes.string_at(0)",
+        "import os; os.closerange(3, 100)\nwhile True: pass",
+    ],
+)
+def test_after_one_that_ended_badly_there_is_another(processes, end):
+    worker = Worker(processes=processes, call_seconds=0.5)
+    with pytest.raises(WorkerGone):
+        worker.run_cell(Cell("end", end))
+    assert worker.closed
+    with begin(processes) as worker:
+        assert ask(worker, "1 + 1") == 2
+
+
+@in_bubblewrap
+@pytest.mark.parametrize(
+    "litter",
+    [
+        "os.makedirs('shut/inside'); os.mkdir('none', 0)",
+        "for _ in range(3000): os.mkdir('d'); os.chdir('d')",
+    ],
+    ids=["a folder that cannot be looked into", "folders in folders"],
+)
+def test_where_something_cannot_be_removed_the_sandbox_ends(sandbox, litter):
+    worker = begin(sandbox, f"import os\n{litter}")
+    server = sandbox._process.pid
+    worker.close()
+    with begin(sandbox) as worker:
+        assert sandbox._process.pid != server
+        assert ask(worker, "os.listdir()") == []
+
+
+@in_bubblewrap
+@filtered
+@pytest.mark.parametrize(
+    "reach",
+    [
+        "os.open(f'/proc/{os.getppid()}/mem', os.O_RDONLY)",
+        "os.open(f'/proc/{os.getppid()}/mem', os.O_RDWR)",
+        "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
+        "os.open(f'/proc/{os.getppid()}/fd/5', os.O_RDONLY)",
+        "open(f'/proc/{os.getppid()}/maps').read()",
+        "os.readlink(f'/proc/{os.getppid()}/cwd')",
+        "open(f'/proc/{os.getppid()}/oom_score_adj', 'w').write('1000')",
+        "os.kill(os.getppid(), signal.SIGSTOP)",
+        "os.pidfd_open(os.getppid())",
+    ],
+)
+def test_what_it_was_forked_from_is_out_of_its_reach(sandbox, reach):
+    with begin(sandbox) as worker:
+        error = ask(worker, reach, "import os, signal")
+    assert error["type"] == "PermissionError" or "Read-only file system" in error["message"], error
+
+
+@in_bubblewrap
+def test_a_process_reaches_itself(sandbox):
+    with begin(sandbox) as worker:
+        assert ask(worker, "len(os.listdir('/proc/self/fd')) > 2")
+
+
+def test_what_differs_by_chance_differs(processes):
+    what = "[random.random(), float(np.random.rand()), id(object())]"
+    drawn = []
+    for _ in range(2):
+        with begin(processes) as worker:
+            drawn.append(ask(worker, what, "import random\nimport numpy as np"))
+    assert all(a != b for a, b in zip(*drawn, strict=True))
+
+
+def test_text_hashes_otherwise_where_that_is_asked_for(processes):
+    with begin(processes) as worker:
+        first = ask(worker, "hash('text')")
+        worker.begin_anew(other_hashes=True)
+        assert ask(worker, "hash('text')") != first
+
+
+def test_what_was_killed_begins_nothing_more(processes):
+    with begin(processes) as worker:
+        processes.kill()
+        with pytest.raises(WorkerGone):
+            worker.begin_anew()
+    with pytest.raises(WorkerGone):
+        begin(processes)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks for a process by its number")
+def test_no_process_is_left(processes):
+    begin(processes).close()
+    pid = processes._process.pid if processes._process else None
+    processes.close()
+    if pid is not None:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

@@ -1,0 +1,179 @@
+"""Where a worker's processes come from: one at a time, none of them with anything of the one before.
+
+In the sandbox they are forked from one that has Python and NumPy ready; elsewhere each is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from autograder.threads import BLAS_VARIABLES
+from autograder.worker import fork_server, limits
+from autograder.worker.pipes import Pipes
+from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
+
+END_SECONDS = 5.0  # for the end of a process and of what it left; else the sandbox ends
+EXIT_SECONDS = 2.0
+_PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT")
+
+
+def environment(home: str) -> dict[str, str]:
+    """All that a student's process is told of this machine's environment."""
+    env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    if os.environ.get("AUTOGRADER_MODEL"):
+        from autograder.model.load import absolute_name
+
+        env["AUTOGRADER_MODEL"] = absolute_name(None)  # its home and its folder are others
+    env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
+    env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+    env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
+    return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
+
+
+class Processes:
+    """Starts the processes without a sandbox. `begin` and `end` are called in turn, `kill` from any thread."""
+
+    def __init__(self, given: Path | None, memory_bytes: int):
+        self._given = given
+        self._memory_bytes = memory_bytes
+        self._process: subprocess.Popen | None = None
+        self._killed = False
+
+    def begin(self) -> Pipes:
+        """A new process, which may not have started yet."""
+        given = "" if self._given is None else str(self._given)
+        self._start(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process is not None
+        return Pipes(self._process.stdin, self._process.stdout)
+
+    def end(self) -> None:
+        """End the present process, and what it started and wrote."""
+        self.close()
+
+    def exit_code(self) -> int | None:
+        """How the present process ended, once its pipe has ended: its exit status; None when it runs on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(EXIT_SECONDS) if self._process else None
+        return None
+
+    def kill(self) -> None:
+        """End the present process; all later ones end at once. Whoever waits for an answer finds the pipe's end."""
+        self._killed = True
+        if self._process is not None:
+            _kill(self._process)
+
+    def close(self) -> None:
+        """End everything and remove the folder."""
+        if self._process is not None:
+            _kill(self._process)
+            self._process.wait()
+            self._process = None
+            self._folder.cleanup()
+
+    def _start(self, *arguments: str, before: tuple[str, ...] = (), home: str | None = None, **options) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
+        python = (sys.executable, "-I", "-B", "-m", "autograder.worker", str(self._memory_bytes))
+        self._process = subprocess.Popen(
+            [*before, *python, *arguments],
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder.name,
+            env=environment(home or self._folder.name),
+            start_new_session=os.name == "posix",
+            **options,
+        )
+        if self._killed:
+            _kill(self._process)
+
+
+class ForkedProcesses(Processes):
+    """Forks the processes in a sandbox, which lasts until `close`, or until something in it does not end."""
+
+    _control: socket.socket | None = None
+
+    def begin(self) -> Pipes:
+        if self._process is not None and self._process.poll() is not None:  # ended by the system, as for its memory
+            self.close()
+        if self._process is None:
+            self._start_server()
+        (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
+        with contextlib.suppress(OSError):  # a server that ended; the pipes end, too
+            socket.send_fds(self._control, [fork_server.BEGIN], [theirs_in, theirs_out])
+        os.close(theirs_in)
+        os.close(theirs_out)
+        return Pipes(open(ours_out, "wb", buffering=0), open(ours_in, "rb", buffering=0))
+
+    def end(self) -> None:
+        answer = b""
+        with contextlib.suppress(TimeoutError):
+            answer = self._ask(fork_server.END, END_SECONDS)
+        if answer != fork_server.DONE:
+            self.close()
+
+    def exit_code(self) -> int | None:
+        try:
+            answer = self._ask(fork_server.WAIT, EXIT_SECONDS)
+        except TimeoutError:
+            return None
+        return answer[0] if answer else super().exit_code()
+
+    def close(self) -> None:
+        super().close()
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def _start_server(self) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._start(
+                "" if self._given is None else INSIDE_GIVEN,
+                str(theirs.fileno()),
+                before=tuple(bwrap_command(self._given)),
+                home=INSIDE,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+
+    def _ask(self, what: bytes, seconds: float) -> bytes:
+        """The answer, empty when the server has ended; TimeoutError when there is none in time."""
+        if self._control is None:
+            return b""
+        self._control.settimeout(seconds)
+        try:
+            self._control.send(what)
+            return self._control.recv(1)
+        except TimeoutError:
+            raise
+        except OSError:
+            return b""
+
+
+def _kill(process: subprocess.Popen) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+def new_processes(
+    given_path: str | Path | None = None, *, require_sandbox: bool = False, memory_bytes: int | None = None
+) -> Processes:
+    """As this machine has them.
+
+    require_sandbox: refuse with SandboxMissing where bubblewrap does not work.
+    memory_bytes: the address space that a process may use, if not the usual.
+    """
+    sandboxed = isolation().complete
+    if require_sandbox and not sandboxed:
+        raise SandboxMissing(isolation().missing)
+    given = Path(given_path).resolve() if given_path is not None else None
+    kind = ForkedProcesses if sandboxed else Processes
+    return kind(given, memory_bytes or limits.memory_bytes())
