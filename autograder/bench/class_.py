@@ -219,7 +219,8 @@ class _Memory:
     def _watch(self) -> None:
         while not self._closed.wait(0.1):
             self.own = _larger(self.own, _peak(self._pid))
-            for child in _descendants(self._pid):
+            own_command = _command(self._pid)  # a process that it has only forked, for a moment, has its memory
+            for child in _descendants(self._pid, own_command):
                 self.largest = _larger(self.largest, _peak(child))
 
 
@@ -241,14 +242,15 @@ def _command(pid: int) -> bytes:
     return b""
 
 
-def _descendants(pid: int) -> list[int]:
+def _descendants(pid: int, but: bytes) -> list[int]:
+    """All processes below one, but those with this command line."""
     found: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
-                if _command(int(child)) != _command(pid):  # a process only forked has its parent's memory
+                if _command(int(child)) != but:
                     found.append(int(child))
-                found += _descendants(int(child))
+                found += _descendants(int(child), but)
     return found
 
 

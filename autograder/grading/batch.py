@@ -17,12 +17,12 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 from sqlalchemy.exc import SQLAlchemyError
 
-from autograder.display.run import Shown
 from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits, without_functions
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
 from autograder.grading.handed_in import folder_problem, may_be_copied
-from autograder.grading.lookahead import LookAhead, Workers, default_jobs
+from autograder.grading.lookahead import LookAhead, default_jobs
+from autograder.grading.marker import Markers, Marking
 from autograder.grading.notes import Note
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher
 from autograder.grading.records import (
@@ -38,13 +38,12 @@ from autograder.grading.records import (
 from autograder.grading.scores import answers, is_check, is_graded
 from autograder.grading.seed import SeedError, course_secret
 from autograder.grading.stale import why_stale
-from autograder.grading.submission import Job, Marked, mark, recorded_name
+from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import checks_of, checks_version
 from autograder.notebooks.errors import NotebookError
 from autograder.stages import GRADED_STAGES, Stage
 from autograder.whole_file import share
-from autograder.worker.client import Cell
-from autograder.worker.sandbox import hide, isolation
+from autograder.worker.sandbox import isolation
 
 
 class NotGraded(Exception):
@@ -72,8 +71,7 @@ class Batch:
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
         self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
-        self._common: dict[str, Any] = {}  # what all jobs of the run share
-        self._workers = Workers()
+        self._markers: Markers | None = None  # from the start of the run
         self._ahead: LookAhead | None = None
         self._claims: Claims | None = None
         self._current: str | None = None  # the student whom nbgrader's loop is at
@@ -102,7 +100,7 @@ class Batch:
         log, reasons = self.converter.log, _ReasonsNotTracebacks()
         with one_engine():
             try:
-                self._common = self._read_course()
+                self._markers = Markers(self._read_course())
                 self._claims = self._begin_claims()
             except (NotGraded, SeedError) as error:
                 log.error(str(error))
@@ -131,7 +129,7 @@ class Batch:
 
     def _grade_all(self, students: list[str]) -> None:
         jobs = getattr(self.converter, "jobs", None) or default_jobs()
-        self._ahead = LookAhead(self._mark, students, jobs, self._will_be_asked_for)
+        self._ahead = LookAhead(self._markers.mark, students, jobs, self._will_be_asked_for)
         folders = dict(self.converter.assignments)
         try:
             self._loop()
@@ -140,12 +138,12 @@ class Batch:
                 self.converter.assignments = {f: n for f, n in folders.items() if self._student_of(f) in waited_for}
                 self._loop()
         except BaseException:
-            self._workers.stop()
+            self._markers.stop()
             raise
         finally:
             self.converter.assignments = folders
             self._ahead.close()
-            self._workers.close()
+            self._markers.close()
 
     def _loop(self) -> None:
         try:
@@ -303,19 +301,13 @@ class Batch:
         if student not in self._marked:
             self._marked.clear()  # one at a time: memory does not grow with the class
             try:
-                self._marked[student] = self._ahead.take(student) if self._ahead else self._mark(student)
+                self._marked[student] = self._ahead.take(student)
             except (NotebookError, GradingError, SeedError, NotGraded) as error:
                 raise self._refusal(student, str(error)) from None
             except Exception as error:
                 self._refused[student] = f"the grader failed with {type(error).__name__}: {error}"
                 raise
         return self._marked[student]
-
-    def _draw(self, cells: list[Cell], given: Path | None) -> Shown:
-        return self._workers.draw(cells, given, self._display_seconds or 0.0)
-
-    def _mark(self, student: str) -> Marked:
-        return mark(self._job(student))
 
     def done(self, student: str, scores: dict[str, float]) -> None:
         """Keep what was found out, once the scores are on their way to the gradebook."""
@@ -355,14 +347,10 @@ class Batch:
             raise self._refusal(student, f"its record cannot be written ({error.strerror or error}).") from None
         self._graded[student] = self._marked[student].result.notes
 
-    def _job(self, student: str) -> Job:
-        return Job(student=student, folder=self._submitted / student / self.assignment, **self._common)
-
-    def _read_course(self) -> dict[str, Any]:
+    def _read_course(self) -> Marking:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
             raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
-        hide(Path(self.converter.coursedir.root))
         if self._require_sandbox and not isolation().complete:
             raise NotGraded(f"Nothing was graded. {isolation().missing} The course requires the sandbox.")
         path = self._source / f"{self.stage.module}.ipynb"
@@ -383,15 +371,18 @@ class Batch:
         if odd := _out_of_step(source, {check.id for check in checks_of(self.stage.name)}, set(self.points)):
             raise NotGraded(f"Checks, course/source and gradebook differ in {', '.join(odd)}; run: autograder build")
         given = self._source / "given.py"
-        return {
-            "stage": self.stage,
-            "source_notebook": source,
-            "given": given if given.is_file() else None,
-            "secret": course_secret(Path(self.converter.coursedir.root)),
-            "limits": self._limits,
-            "start_worker": self._workers.start,
-            "draw": self._draw if self._display_seconds else None,
-        }
+        course = Path(self.converter.coursedir.root)
+        return Marking(
+            course=course,
+            submitted=self._submitted.absolute(),
+            stage=self.stage,
+            source_notebook=source,
+            given=given.absolute() if given.is_file() else None,
+            secret=course_secret(course),
+            limits=self._limits,
+            sandboxed=isolation().complete,
+            display_seconds=self._display_seconds or None,
+        )
 
     @functools.cached_property
     def version(self) -> str:

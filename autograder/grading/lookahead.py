@@ -1,6 +1,6 @@
-"""Marks the submissions of a batch in several threads, ahead of nbgrader's loop, which takes them one by one.
+"""Has the submissions of a batch marked ahead of nbgrader's loop, which takes them one by one.
 
-Threads are enough: most of the time is spent in the students' processes, and only the thread that asks writes anything.
+Its threads only wait, each for one of the processes that mark; the loop's own thread alone writes anything.
 """
 
 from __future__ import annotations
@@ -13,12 +13,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 
-from autograder.display.run import DisplayRun, Shown
-from autograder.grading.grade import GradingError
 from autograder.grading.submission import Marked
-from autograder.worker.client import Cell, Worker
 from autograder.worker.limits import workers_that_fit
-from autograder.worker.processes import Processes, new_processes
 
 CGROUP = Path("/sys/fs/cgroup")
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
@@ -127,56 +123,3 @@ class LookAhead:
                     self._begun[student] = Future()
                     return student, self._begun[student]
         return None
-
-
-class Workers:
-    """Starts the students' processes of a run, and can end all of them, so that no thread waits for one any longer."""
-
-    def __init__(self) -> None:
-        self._processes: dict[tuple[int, Path | None], Processes] = {}  # one of each thread and given.py, used again
-        self._drawing: set[DisplayRun] = set()
-        self._stopped = False
-        self._guard = threading.Lock()
-
-    def start(self, given: Path | None) -> Worker:
-        """A worker for this thread, whose last one has been closed."""
-        whose = threading.get_ident(), given
-        with self._guard:
-            if whose not in self._processes:
-                self._processes[whose] = new_processes(given)
-            processes = self._processes[whose]
-        self._refuse_when_stopped()
-        return Worker(processes=processes)
-
-    def draw(self, cells: list[Cell], given: Path | None, seconds: float) -> Shown:
-        """The display run of a submission. Whatever goes wrong with it is the result's `problem`."""
-        self._refuse_when_stopped()
-        if os.name != "posix":
-            return Shown(problem="the kernel needs Unix sockets, which this system does not have")
-        try:
-            run = DisplayRun(cells, given, seconds)
-        except Exception as error:
-            return Shown(problem=f"no process could be started ({type(error).__name__})")
-        with self._guard:
-            self._drawing = {drawing for drawing in self._drawing if not drawing.closed} | {run}
-        if self._stopped:
-            run.close()
-        self._refuse_when_stopped()
-        return run.shown()
-
-    def _refuse_when_stopped(self) -> None:
-        if self._stopped:
-            raise GradingError("the run was stopped")
-
-    def stop(self) -> None:
-        """End every process; those that would be started next raise GradingError."""
-        self._stopped = True
-        with self._guard:
-            running = [*self._processes.values(), *(run for run in self._drawing if not run.closed)]
-        for processes in running:
-            processes.kill()
-
-    def close(self) -> None:
-        """End what is there to be used again. To be called when no thread uses it any more."""
-        for processes in self._processes.values():
-            processes.close()

@@ -139,10 +139,6 @@ class Worker:
             self.processes.close()  # what is forked from one process has one secret for hashes
         self._begin()
 
-    def kill(self) -> None:
-        """End the process, from any thread; whoever waits for its answer gets WorkerGone."""
-        self.processes.kill()
-
     def close(self) -> None:
         """End the process and everything that it started; remove what it wrote."""
         if not self.closed:

@@ -71,8 +71,8 @@ def _differ() -> None:
     """What differs by chance between two processes differs here too: addresses, and the states of generators."""
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()  # Python's own has seen to itself at the fork
-    sizes = os.urandom(1024)
-    _kept.extend(bytearray(sizes[i] + sizes[i + 1]) for i in range(512 + sizes[0]))
+    for size, many in enumerate(os.urandom(32)):  # Python keeps objects of each 16 bytes more in places of their own
+        _kept.extend(bytes(16 * size - 31) if size > 1 else 10**9 + i if size else object() for i in range(many))
 
 
-_kept: list[bytearray] = []
+_kept: list[object] = []

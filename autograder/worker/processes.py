@@ -38,13 +38,12 @@ def environment(home: str) -> dict[str, str]:
 
 
 class Processes:
-    """Starts the processes without a sandbox. `begin` and `end` are called in turn, `kill` from any thread."""
+    """Starts the processes, without a sandbox. `begin` and `end` are called in turn."""
 
     def __init__(self, given: Path | None, memory_bytes: int):
         self._given = given
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen | None = None
-        self._killed = False
 
     def begin(self) -> Pipes:
         """A new process, which may not have started yet."""
@@ -62,12 +61,6 @@ class Processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(EXIT_SECONDS) if self._process else None
         return None
-
-    def kill(self) -> None:
-        """End the present process; all later ones end at once. Whoever waits for an answer finds the pipe's end."""
-        self._killed = True
-        if self._process is not None:
-            _kill(self._process)
 
     def close(self) -> None:
         """End everything and remove the folder."""
@@ -88,8 +81,6 @@ class Processes:
             start_new_session=os.name == "posix",
             **options,
         )
-        if self._killed:
-            _kill(self._process)
 
 
 class ForkedProcesses(Processes):

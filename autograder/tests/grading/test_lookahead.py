@@ -7,9 +7,7 @@ import time
 import pytest
 
 from autograder.grading import lookahead
-from autograder.grading.grade import GradingError
-from autograder.grading.lookahead import LookAhead, Workers, default_jobs
-from autograder.worker.client import WorkerGone
+from autograder.grading.lookahead import LookAhead, default_jobs
 
 STUDENTS = [f"s{n}" for n in range(12)]
 
@@ -173,20 +171,3 @@ def test_a_container_has_the_processors_that_it_may_use(monkeypatch, tmp_path, f
     (tmp_path / file).write_text(text)
     (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
     assert default_jobs() == jobs
-
-
-def test_a_run_that_stops_ends_the_processes_it_started():
-    workers = Workers()
-    worker = workers.start(None)
-    waiting = threading.Thread(target=_loop, args=(worker,))
-    waiting.start()
-    workers.stop()
-    waiting.join(20)
-    assert not waiting.is_alive() and worker.closed
-    with pytest.raises(GradingError, match="stopped"):
-        workers.start(None)
-
-
-def _loop(worker):
-    with pytest.raises(WorkerGone):
-        worker.request({"op": "run_cell", "label": "cell 1", "source": "while True: pass"}, seconds=60)

@@ -1,0 +1,164 @@
+"""Processes that mark beside the command: the same marks, an end in time, and nothing left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from autograder.grading.grade import GradingError, Limits
+from autograder.grading.marker import Markers, Marking
+from autograder.grading.seed import course_secret
+from autograder.notebooks.errors import NotebookError
+from autograder.tests.course import ALL, NAME, STAGE, Course, own_cell
+from autograder.tests.submissions import submissions_of
+from autograder.worker.sandbox import isolation
+
+LOOP = own_cell("while True: pass")
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows ends a process in one way only")
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    course = Course(tmp_path_factory.mktemp("course"))
+    wrong = next(s for s in submissions_of(STAGE.name) if s.name == "positions-reset")
+    course.hand_in("right")
+    course.hand_in("wrong", wrong.sources(STAGE))
+    course.hand_in("looping", change=LOOP)
+    course.hand_in("broken")
+    course.path("broken").write_text("{", encoding="utf-8")
+    return course
+
+
+def marking(course, **changes):
+    source = course.folder / "source" / STAGE.assignment
+    values = {
+        "course": course.folder,
+        "submitted": course.folder / "submitted",
+        "stage": STAGE,
+        "source_notebook": json.loads((source / NAME).read_text(encoding="utf-8")),
+        "given": source / "given.py",
+        "secret": course_secret(course.folder),
+        "limits": Limits(),
+        "sandboxed": isolation().complete,
+        "display_seconds": None,
+    }
+    return Marking(**values | changes)
+
+
+@pytest.fixture
+def markers(course, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    markers = Markers(marking(course))
+    yield markers
+    markers.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_marks_are_those_of_the_submission_one_after_the_other_and_side_by_side(markers):
+    def points(student):
+        found[student].append(markers.mark(student).result.score)
+
+    found = {"right": [], "wrong": []}
+    threads = [threading.Thread(target=points, args=(student,)) for student in ("right", "wrong", "right", "wrong")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    points("right")
+    points("wrong")
+    assert found["right"] == [ALL] * 3
+    assert len(set(found["wrong"])) == 1 and found["wrong"][0] < ALL
+
+
+def test_bugs_have_their_names(markers):
+    bugs = {r.bug.key for r in markers.mark("wrong").result.results if r.bug}
+    assert "positions-reset" in bugs
+
+
+def test_what_cannot_be_read_is_said_and_ends_no_marker(markers):
+    with pytest.raises(NotebookError, match="not valid JSON"):
+        markers.mark("broken")
+    assert markers.mark("right").result.score == ALL
+    assert len(markers._all) == 1
+
+
+def mark_looping(markers, raised):
+    with pytest.raises(GradingError) as caught:
+        markers.mark("looping")
+    raised.append(str(caught.value))
+
+
+def wait_for_sandbox(folder):
+    end = time.monotonic() + 30
+    while not list(folder.glob("autograder-*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert list(folder.glob("autograder-*"))
+    time.sleep(0.5)  # in the loop, or on the way
+
+
+@posix
+def test_a_run_that_is_stopped_waits_for_nobody(markers, tmp_path):
+    raised = []
+    waiting = threading.Thread(target=mark_looping, args=(markers, raised))
+    waiting.start()
+    wait_for_sandbox(tmp_path)
+    begin = time.monotonic()
+    markers.stop()
+    waiting.join(30)
+    assert raised == ["the run was stopped"]
+    assert time.monotonic() - begin < 8
+    with pytest.raises(GradingError, match="stopped"):
+        markers.mark("right")
+
+
+@posix
+def test_a_marker_that_ends_costs_one_submission_its_marks_and_another_takes_over(markers, tmp_path):
+    raised = []
+    waiting = threading.Thread(target=mark_looping, args=(markers, raised))
+    waiting.start()
+    wait_for_sandbox(tmp_path)
+    os.kill(markers._all[0]._process.pid, signal.SIGTERM)
+    waiting.join(30)
+    assert raised == ["the process that marked it ended (EOFError)"]
+    assert markers.mark("right").result.score == ALL
+
+
+def test_a_sandbox_that_was_there_at_first_is_not_done_without(course, monkeypatch):
+    """A marker never goes on with less than what the command said that it has."""
+    if not isolation().complete:
+        pytest.skip("bubblewrap does not work here")
+    monkeypatch.setenv("AUTOGRADER_NO_BWRAP", "1")
+    markers = Markers(marking(course, sandboxed=True))
+    with pytest.raises(GradingError, match="ended"):
+        markers.mark("right")
+    markers.close()
+
+
+GRADER = """
+import pickle, sys, threading
+from autograder.grading.marker import Markers
+markers = Markers(pickle.load(sys.stdin.buffer))
+threading.Thread(target=markers.mark, args=("looping",)).start()
+"""
+
+
+@posix
+def test_markers_end_with_the_command_even_when_that_is_killed(course, tmp_path):
+    import pickle
+
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", GRADER], stdin=subprocess.PIPE, env=environment)
+    pickle.dump(marking(course), process.stdin)
+    process.stdin.close()
+    wait_for_sandbox(tmp_path)
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 15
+    while list(tmp_path.iterdir()) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert list(tmp_path.iterdir()) == []  # a marker removes its sandbox's folder, when that has ended
