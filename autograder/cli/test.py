@@ -78,11 +78,16 @@ def test_once(work: Work) -> int:
 def _given(work: Work) -> Iterator[Path | None]:
     """The given.py beside the file; for a stage's script in solutions/, one made for the occasion."""
     beside = work.path.resolve().parent / "given.py"
-    if beside.exists() or not earlier_stages(work.stage):
+    if not earlier_stages(work.stage):
         yield beside if beside.exists() else None
         return
-    from autograder.notebooks.given import SOLUTIONS, given_source
+    from autograder.notebooks.given import SOLUTIONS, given_source, is_courses_own
 
+    if beside.exists():
+        if not is_courses_own(beside.read_text(encoding="utf-8", errors="replace"), work.stage):
+            print("given.py is not the course's, which your work will be marked with: copy that one here again.\n")
+        yield beside
+        return
     if not SOLUTIONS.is_dir():
         raise UserError(f"{work.path.name} needs the given.py of its assignment beside it; copy it there.")
     with tempfile.TemporaryDirectory() as folder:

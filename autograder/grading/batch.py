@@ -435,6 +435,8 @@ class Batch:
 
 def folders_of(converter: Autograde) -> list[str]:
     """The folders that were handed in for the converter's assignment, by the students it is restricted to."""
+    if glob.has_magic(root := str(converter.coursedir.root)):
+        raise CourseProblem(f"nbgrader finds nothing in {root}: *, ? and [ in a path are patterns to it; rename it.")
     students = getattr(converter, "student_patterns", None) or [converter.coursedir.student_id]
     patterns = [converter._format_source(converter.coursedir.assignment_id, student) for student in students]
     found = {folder for pattern in patterns for folder in glob.glob(pattern) if os.path.isdir(folder)}

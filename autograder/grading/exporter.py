@@ -14,7 +14,7 @@ from nbgrader.converters import Autograde
 from traitlets import Bool, Float
 
 from autograder.display.run import SECONDS
-from autograder.grading.batch import Batch, folders_of
+from autograder.grading.batch import Batch, CourseProblem, folders_of
 from autograder.grading.grade import Limits
 
 
@@ -77,7 +77,11 @@ def _take_in_folders(converter: Autograde) -> None:
     """
     ours = issubclass(converter.exporter_class, SubmissionExporter) and converter.coursedir.notebook_id == "*"
     converter.notebooks = []
-    converter.assignments = {folder: [] for folder in folders_of(converter)} if ours else {}
+    try:
+        converter.assignments = {folder: [] for folder in folders_of(converter)} if ours else {}
+    except CourseProblem as problem:
+        converter.log.error(str(problem))  # nbgrader's command ends without a word
+        raise
     if not converter.assignments:
         _find_notebooks(converter)
 

@@ -18,7 +18,7 @@ from autograder.grading.notes import Note, Notes, called
 from autograder.judge.framework import Check, CheckResult, checks_of, run_check
 from autograder.judge.student import Student, StudentError
 from autograder.stages import Stage
-from autograder.worker.client import Cell, Worker, WorkerGone
+from autograder.worker.client import CALL_SECONDS, Cell, Worker, WorkerGone
 
 
 class GradingError(RuntimeError):
@@ -30,7 +30,7 @@ class Limits:
     """Seconds of wall time. They end what would not end by itself; no score depends on them otherwise."""
 
     cell: float = 60.0
-    call: float = 20.0
+    call: float = CALL_SECONDS
     call_after_timeout: float = 2.0  # what looped once will loop again; an honest call takes a tenth of that
     total: float = 150.0
 

@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.notebooks.errors import BuildError
-from autograder.notebooks.given import given_source
+from autograder.notebooks.given import GIVEN, given_hash, given_source
 from autograder.notebooks.marks import ScriptCell, read_stage
 from autograder.notebooks.sorting import CHARTS, chart_hash
 from autograder.stages import STAGES, Stage
@@ -46,7 +46,8 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
         shutil.copyfile(ROOT / "course" / CONFIG_NAME, course / CONFIG_NAME)
     course_secret(course)
     if course == ROOT / "course":
-        CHARTS.write_text(_chart_hashes(), encoding="utf-8", newline="\n")
+        for path, text in _known().items():
+            path.write_text(text, encoding="utf-8", newline="\n")
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
         _make(root / "solutions", made, stages, _course_config(course))
@@ -59,8 +60,9 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
 def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAGES) -> None:
     """Raise BuildError, naming the first difference, when course/release is not what solutions/ builds."""
     release = root / "course" / "release"
-    if root == ROOT and CHARTS.read_bytes() != _chart_hashes().encode():
-        raise BuildError(f"{CHARTS.relative_to(ROOT)} differs from what solutions/ builds; run: autograder build")
+    for path, text in _known().items() if root == ROOT else ():
+        if not path.is_file() or path.read_bytes() != text.encode():
+            raise BuildError(f"{path.relative_to(ROOT)} differs from what solutions/ builds; run: autograder build")
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
         _make(root / "solutions", made, stages, None)
@@ -77,10 +79,13 @@ def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAG
             raise BuildError(f"course/release/{name} {problem}; run: autograder build")
 
 
-def _chart_hashes() -> str:
-    """The text of charts.txt, by which `autograder test` knows the course's charts without their tags."""
+def _known() -> dict[Path, str]:
+    """The files by which `autograder test` knows the course's charts without their tags, and each given.py."""
     cells = [cell for stage in STAGES for cell in read_stage(stage, ROOT / "solutions")]
-    return "".join(f"{line}\n" for line in sorted({chart_hash(cell.source) for cell in cells if cell.kind == "chart"}))
+    charts = sorted({chart_hash(cell.source) for cell in cells if cell.kind == "chart"})
+    given = {stage.module: given_source(stage) for stage in STAGES}
+    lines = [f"{module} {given_hash(text)}" for module, text in given.items() if text is not None]
+    return {CHARTS: "".join(f"{line}\n" for line in charts), GIVEN: "".join(f"{line}\n" for line in lines)}
 
 
 def _make(solutions: Path, folder: Path, stages: tuple[Stage, ...], config: Config | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import hashlib
 import sys
 import textwrap
 from pathlib import Path
@@ -14,6 +15,7 @@ from autograder.notebooks.regions import without_markers
 from autograder.stages import Stage, earlier_stages
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
+GIVEN = Path(__file__).with_name("given.txt")  # made by the build: each stage's module, and the hash of its given.py
 
 _ABOUT = (
     "The functions of the earlier stages ({titles}), as the course solved them. Made from the course's solutions, so "
@@ -21,6 +23,16 @@ _ABOUT = (
     "nothing: the file is replaced when the work is graded. To build on functions of your own, load your notebook: "
     'mine = autograder.load_notebook("{path}").'
 )
+
+
+def given_hash(text: str) -> str:
+    """What a given.py is known by, whatever its line ends."""
+    return hashlib.sha256("\n".join(text.splitlines()).encode()).hexdigest()[:16]
+
+
+def is_courses_own(text: str, stage: Stage) -> bool:
+    """Whether a given.py is the one that the stage is marked with."""
+    return f"{stage.module} {given_hash(text)}" in GIVEN.read_text(encoding="utf-8").splitlines()
 
 
 def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:

@@ -118,6 +118,18 @@ def test_a_python_file_is_checked_as_well(student):
     assert result.stdout.strip().splitlines()[-1] == ALL_PASS
 
 
+def test_a_given_file_that_was_edited_is_told_of(student):
+    """Marking takes the course's own, so points that need the edited one are points only here."""
+    notebook = student({})
+    own = notebook.parent / "given.py"
+    assert "given.py is not the course's" not in autograder("test", cwd=notebook.parent).stdout
+    own.write_bytes(own.read_bytes().replace(b"\n", b"\r\n"))  # as git may check it out
+    assert "given.py is not the course's" not in autograder("test", cwd=notebook.parent).stdout
+    own.write_text(own.read_text(encoding="utf-8") + "\nx = 1\n", encoding="utf-8")
+    said = autograder("test", cwd=notebook.parent).stdout
+    assert "given.py is not the course's, which your work will be marked with: copy that one here again." in said
+
+
 def test_a_damaged_given_file_is_named(student):
     notebook = student(solution())
     (notebook.parent / "given.py").write_text("def prefill(:\n", encoding="utf-8")

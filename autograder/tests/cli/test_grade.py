@@ -3,7 +3,9 @@
 import csv
 import os
 import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -115,6 +117,15 @@ def test_a_student_whom_the_configuration_leaves_out(config):
     )
     with pytest.raises(UserError, match=r"student_id_exclude in nbgrader_config\.py leaves out anna; change it, or"):
         grade(students=("anna",))
+
+
+def test_a_course_whose_path_nbgrader_takes_for_a_pattern(here, tmp_path):
+    shutil.copytree(here, tmp_path / "course [2026]")
+    for command in (["autograder", "grade", "save-and-reuse"], ["nbgrader", "autograde", "04-save-and-reuse"]):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path / "course [2026]", capture_output=True, text=True
+        )
+        assert done.returncode != 0 and "course [2026]: *, ? and [ in a path are patterns" in done.stderr, done
 
 
 def test_a_course_that_was_not_built(here, capfd):
