@@ -20,7 +20,7 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", 
 
 # Submissions are read by our exporter, which copes with damaged files, and graded without a notebook kernel: the
 # notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores. All of its
-# cells and metadata are the course's own, so nothing is left for nbgrader's OverwriteCells and CheckCellMetadata to do.
+# metadata are the course's own, so nothing is left for nbgrader's CheckCellMetadata to find.
 c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
 c.SubmissionExporter.require_sandbox = False  # True: grade nothing where bubblewrap does not work
 # c.SubmissionExporter.display_run = True  # show what the student's own cells print and draw in the feedback
@@ -28,6 +28,7 @@ c.SubmissionExporter.require_sandbox = False  # True: grade nothing where bubble
 c.Autograde.sanitize_preprocessors = [
     "autograder.grading.preprocessors.RebuildFromSource",
     "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
 ]
 c.Autograde.autograde_preprocessors = [
     "autograder.grading.preprocessors.WriteScores",

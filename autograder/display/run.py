@@ -32,7 +32,7 @@ class Shown:
 
 
 class DisplayRun:
-    """The run over one notebook, begun when it is made. `shown` waits for its end; `kill` comes from any thread."""
+    """The run over one notebook, begun when it is made. `shown` waits for its end."""
 
     def __init__(self, cells: list[Cell], given: Path | None, seconds: float):
         self._cells, self._seconds = cells, seconds
@@ -40,7 +40,7 @@ class DisplayRun:
         self._request = {
             "cells": [cell.source for cell in cells],
             "given": str(given.resolve()) if given else None,
-            "sandboxed": isolation().complete,  # as the run over the class found it, so that it cannot change now
+            "sandboxed": isolation().complete,  # as this process found it, so that it cannot change now
             "until": self._until,
         }
         self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
@@ -98,18 +98,12 @@ class DisplayRun:
     def closed(self) -> bool:
         return self._process.stdin.closed
 
-    def kill(self) -> None:
-        """End the process and its kernel, from any thread."""
-        if self.closed:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
     def close(self) -> None:
         """End the process and its kernel; remove its folder."""
         if self.closed:
             return
-        self.kill()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._pipes.close()
         self._folder.cleanup()

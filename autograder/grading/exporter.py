@@ -8,7 +8,7 @@ from typing import Any
 
 from nbconvert.exporters import NotebookExporter
 from nbconvert.exporters.exporter import ResourcesDict
-from nbformat import validate
+from nbformat import ValidationError, validate
 from nbformat.v4 import new_notebook, reads
 from nbgrader.converters import Autograde
 from traitlets import Bool, Float
@@ -51,7 +51,7 @@ class SubmissionExporter(NotebookExporter):
         resources = resources or ResourcesDict()
         path = Path(filename)
         resources["metadata"] = ResourcesDict(name=path.stem, path=str(path.parent))
-        # Not a submitted one: what RebuildFromSource gave, as it was written a moment ago. It needs no validation.
+        # Not a submitted one: what RebuildFromSource gave, as it was written a moment ago, and validated then.
         submitted = self.batch.is_submitted(filename)
         notebook = new_notebook() if submitted else reads(path.read_text(encoding="utf-8"))
         return self.from_notebook_node(notebook, resources=resources, **kwargs)
@@ -63,7 +63,10 @@ class SubmissionExporter(NotebookExporter):
         resources = self._init_resources(resources)
         for preprocessor in self._preprocessors:
             nb, resources = preprocessor(nb, resources)
-        validate(nb)
+        try:
+            validate(nb)
+        except ValidationError as error:  # of the course's own notebook; nbformat writes such a one, too
+            self.log.error("The notebook is not valid (%s).", error)
         return json.dumps(nb, ensure_ascii=False, sort_keys=True) + "\n", resources
 
 

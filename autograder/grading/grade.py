@@ -142,6 +142,7 @@ class _Session:
     def renew(self, other_hashes: bool) -> None:
         """End the process and begin another, in which text hashes otherwise if `other_hashes`."""
         if self._worker is not None and not self._worker.closed:
+            self._left()
             with _starting():
                 self._worker.begin_anew(other_hashes)
             self._run_cells(self._worker, first=False)

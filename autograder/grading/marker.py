@@ -8,6 +8,7 @@ which it uses again, and ends with the command, however that ends.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import queue
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -25,7 +27,7 @@ from autograder.grading.submission import Job, Marked, mark
 from autograder.stages import Stage
 from autograder.worker.client import Cell, Worker
 from autograder.worker.processes import Processes, new_processes
-from autograder.worker.sandbox import hide
+from autograder.worker.sandbox import SandboxMissing, hide
 
 _END_SECONDS = 10.0
 
@@ -44,6 +46,19 @@ class Marking:
     sandboxed: bool  # as the command found it, so that it cannot change now
     display_seconds: float | None  # None: no display run
 
+    def job(self, student: str, start_worker: Callable[[Path | None], Worker]) -> Job:
+        return Job(
+            student=student,
+            folder=self.submitted / student / self.stage.assignment,
+            stage=self.stage,
+            source_notebook=self.source_notebook,
+            given=self.given,
+            secret=self.secret,
+            limits=self.limits,
+            start_worker=start_worker,
+            draw=functools.partial(_draw, seconds=self.display_seconds) if self.display_seconds else None,
+        )
+
 
 class Markers:
     """As many markers as threads ask at the same time."""
@@ -57,23 +72,28 @@ class Markers:
 
     def mark(self, student: str) -> Marked:
         """The student's marks; raises what marking raised, and GradingError when the marker ends."""
-        with self._guard:
-            self._refuse_when_stopped()
-            if not self._free:
-                self._free.append(_Marker(self._marking))
-                self._all.append(self._free[-1])
-            marker = self._free.pop()
+        marker = self._take()
         try:
             ok, value = marker.ask(student)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
+        except (OSError, EOFError, pickle.UnpicklingError):
             marker.close()
             self._refuse_when_stopped()
-            raise GradingError(f"the process that marked it ended ({type(error).__name__})") from None
+            raise GradingError(f"the process that marked it {marker.end}; run it again.") from None
         with self._guard:
             self._free.append(marker)
         if not ok:
             raise value
         return value
+
+    def _take(self) -> _Marker:
+        with self._guard:
+            self._refuse_when_stopped()
+            while self._free:
+                marker = self._free.pop()
+                if marker.runs:  # the system may have ended it in the meantime
+                    return marker
+            self._all.append(_Marker(self._marking))
+            return self._all[-1]
 
     def _refuse_when_stopped(self) -> None:
         if self._stopped:
@@ -89,27 +109,37 @@ class Markers:
     def close(self) -> None:
         """End the markers. To be called when nobody waits for one."""
         for marker in self._all:
+            marker.stop()
+        for marker in self._all:
             marker.close()
 
 
 class _Marker:
     def __init__(self, marking: Marking):
+        self._first: Marking | None = marking  # goes before the first question
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", f"from {__name__} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=os.name == "posix",  # an interrupt from the keyboard is for the command alone
         )
-        self._send(marking)
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def end(self) -> str:
+        """How it ended, as the end of a sentence."""
+        code = self._process.returncode
+        return f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
 
     def ask(self, student: str) -> tuple[bool, Any]:
-        self._send(student)
-        return pickle.load(self._process.stdout)
-
-    def _send(self, value: Any) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it has ended; there will be no answer
+        for value in (student,) if self._first is None else (self._first, student):
             pickle.dump(value, self._process.stdin)
-            self._process.stdin.flush()
+        self._first = None
+        self._process.stdin.flush()
+        return pickle.load(self._process.stdout)
 
     def stop(self) -> None:
         self._process.terminate()
@@ -132,12 +162,15 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    marking: Marking = pickle.load(requests)
-    asked: queue.Queue[str] = queue.Queue()
+    asked: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_take_in, args=(requests, asked), daemon=True).start()
+    marking: Marking = asked.get()
     hide(marking.course)
-    with contextlib.closing(new_processes(marking.given, require_sandbox=marking.sandboxed)) as processes:
-        _answer(marking, processes, asked, replies)
+    with contextlib.ExitStack() as at_the_end:
+        start_worker = _Starter(marking, at_the_end)
+        while True:
+            replies.write(_answer(marking.job(asked.get(), start_worker)))
+            replies.flush()
 
 
 def _end(number: int, frame: object) -> NoReturn:
@@ -145,37 +178,37 @@ def _end(number: int, frame: object) -> NoReturn:
     sys.exit(1)  # on the way out, the sandbox is ended and its folder removed
 
 
-def _take_in(requests: BinaryIO, asked: queue.Queue[str]) -> None:
+def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
     """Until the command wants no more, or has ended, whatever is being marked then."""
-    with contextlib.suppress(EOFError):
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
         while True:
             asked.put(pickle.load(requests))
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _answer(marking: Marking, processes: Processes, asked: queue.Queue[str], replies: BinaryIO) -> NoReturn:
-    def draw(cells: list[Cell], given: Path | None) -> Shown:
-        return _draw(cells, given, marking.display_seconds or 0.0)
+class _Starter:
+    """Starts workers one after the other in the processes of one sandbox."""
 
-    while True:
-        student = asked.get()
-        job = Job(
-            student=student,
-            folder=marking.submitted / student / marking.stage.assignment,
-            stage=marking.stage,
-            source_notebook=marking.source_notebook,
-            given=marking.given,
-            secret=marking.secret,
-            limits=marking.limits,
-            start_worker=lambda given: Worker(processes=processes),
-            draw=None if marking.display_seconds is None else draw,
-        )
-        try:
-            answer = pickle.dumps((True, mark(job)))
-        except Exception as error:
-            answer = _as_answer(error)
-        replies.write(answer)
-        replies.flush()
+    def __init__(self, marking: Marking, at_the_end: contextlib.ExitStack):
+        self._marking, self._at_the_end = marking, at_the_end
+        self._processes: Processes | None = None
+
+    def __call__(self, given: Path | None) -> Worker:
+        if self._processes is None:
+            try:
+                self._processes = new_processes(given, require_sandbox=self._marking.sandboxed)
+            except SandboxMissing as error:
+                raise GradingError(str(error)) from None
+            self._at_the_end.callback(self._processes.close)
+        return Worker(processes=self._processes)
+
+
+def _answer(job: Job) -> bytes:
+    """(True, the marks) or (False, the error), for pickle.load."""
+    try:
+        return pickle.dumps((True, mark(job)))
+    except Exception as error:
+        return _as_answer(error)
 
 
 def _as_answer(error: Exception) -> bytes:

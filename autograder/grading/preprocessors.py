@@ -9,7 +9,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from autograder.grading.batch import Batch, NotGraded, now
 from autograder.grading.gradebook import one_commit
-from autograder.grading.scores import check_message, is_check, is_graded, scaled_score, score_outputs
+from autograder.grading.scores import check_message, is_check, scaled_score, score_outputs
 
 
 def _batch(preprocessor: NbGraderPreprocessor) -> Batch:
@@ -23,11 +23,9 @@ class RebuildFromSource(NbGraderPreprocessor):
     """Gives the course's own notebook with the student's sources in it, and nothing else of the submission."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        batch = _batch(self)
-        rebuilt = nbformat.from_dict(batch.marked(resources["nbgrader"]["student"]).notebook)
-        for cell in filter(is_graded, rebuilt.cells):
-            nbgrader = cell.metadata.nbgrader
-            nbgrader.points = batch.points[nbgrader.grade_id]  # the source's may have been changed since the build
+        marked = _batch(self).marked(resources["nbgrader"]["student"])
+        rebuilt = nbformat.from_dict(marked.notebook)
+        for cell in rebuilt.cells:
             if is_check(cell):  # no score yet; to nbgrader a cell without outputs would mean full points
                 cell.outputs = nbformat.from_dict(score_outputs(0.0, "Not graded."))
         return rebuilt, resources

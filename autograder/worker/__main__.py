@@ -70,7 +70,7 @@ def main() -> None:
     sys.breakpointhook = lambda *args, **kwargs: None
     runtime = Runtime(module.__dict__)
     sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
-    limits.apply(int(memory_bytes))
+    filtered = "seccomp" in limits.apply(int(memory_bytes))
     given_error = None
     try:
         import_given(given or None)
@@ -78,7 +78,7 @@ def main() -> None:
         given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
     gc.freeze()
     gc.enable()
-    replies.write(protocol.encode({"ready": True, "given_error": given_error}))
+    replies.write(protocol.encode({"filtered": filtered, "given_error": given_error}))
     while True:
         frame = protocol.read_frame(requests)
         if frame is None:

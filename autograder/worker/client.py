@@ -53,6 +53,7 @@ class Worker:
     ):
         self.call_seconds = call_seconds
         self._shared = processes is not None
+        self.closed = True
         self.processes = processes or new_processes(
             given_path, require_sandbox=require_sandbox, memory_bytes=memory_bytes
         )
@@ -61,7 +62,9 @@ class Worker:
     def _begin(self) -> None:
         self._pipes = self.processes.begin()
         self.closed = False
-        self.given_error = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting").get("given_error")
+        ready = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting")
+        self.given_error = ready.get("given_error")
+        self.processes.filtered = ready.get("filtered") is True
 
     def __enter__(self) -> Worker:
         return self
@@ -76,19 +79,19 @@ class Worker:
         except TimeoutError:
             raise self._too_late(seconds, doing) from None
         except (protocol.ProtocolError, OSError, ValueError) as error:
-            self._break()
+            self._discard()
             raise WorkerGone(f"the worker's reply could not be read: {error}") from None
         if frame is None:
             code = self._end_code()
-            self._break()
+            self._discard()
             raise WorkerGone(f"the process ended while {doing} ({code})")
         if not isinstance(reply, dict):
-            self._break()
+            self._discard()
             raise WorkerGone("the worker's reply is not a message")
         return reply
 
     def _too_late(self, seconds: float, doing: str) -> WorkerGone:
-        self._break()
+        self._discard()
         return WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True)
 
     def _end_code(self) -> str:
@@ -113,10 +116,10 @@ class Worker:
         reply = self._wait(deadline, seconds, doing)
         said, error, changed = reply.pop("number", None), reply.get("error"), reply.get("changed", [])
         if type(said) is not int or said != number:  # an array would answer the comparison with an array
-            self._break()
+            self._discard()
             raise WorkerGone(f"a reply that answers no question came while {doing}")
         if not (error is None or isinstance(error, dict)) or not isinstance(changed, list):
-            self._break()
+            self._discard()
             raise WorkerGone(f"a malformed reply came while {doing}")
         if error is not None:
             reply["error"] = _plain_error(reply["error"])
@@ -133,8 +136,7 @@ class Worker:
 
     def begin_anew(self, other_hashes: bool = False) -> None:
         """Go on in another process, in which no cell has run, and in which text hashes otherwise if `other_hashes`."""
-        self.processes.end()
-        self._pipes.close()
+        self._end()
         if other_hashes:
             self.processes.close()  # what is forked from one process has one secret for hashes
         self._begin()
@@ -142,13 +144,16 @@ class Worker:
     def close(self) -> None:
         """End the process and everything that it started; remove what it wrote."""
         if not self.closed:
-            self.processes.end()
-            self._pipes.close()
-            self.closed = True
+            self._end()
         if not self._shared:
             self.processes.close()
 
-    def _break(self) -> None:
+    def _end(self) -> None:
+        self.processes.end()
+        self._pipes.close()
+        self.closed = True
+
+    def _discard(self) -> None:
         """Close, and leave nothing to be used again."""
         self.processes.close()
         self._pipes.close()

@@ -14,7 +14,7 @@ import shutil
 import signal
 import socket
 import sys
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 BEGIN, END, WAIT = b"b", b"e", b"w"  # a new process, on two pipes; end it; wait until it ends by itself
 DONE = b"\0"  # the answer to END; to WAIT it is the exit status, as a shell counts
@@ -24,7 +24,8 @@ _WRITABLE = ("/tmp", "/dev/shm")  # in the sandbox, with the working directory
 
 def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None:
     """Do what is asked for on `control`, and end with it. Returns in a new process, with its pipes as the streams."""
-    there = {folder: set(os.listdir(folder)) for folder in (*_WRITABLE, os.getcwd())}
+    folders = (*_WRITABLE, os.getcwd())
+    before = {folder: _state(folder) for folder in folders}
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     child: int | None = None
@@ -37,7 +38,7 @@ def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None
                 prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
                 os.dup2(pipes[0], requests.fileno())
                 os.dup2(pipes[1], replies.fileno())
-                _differ()
+                _reseed()
             for pipe in pipes:
                 os.close(pipe)
             if child == 0:
@@ -51,15 +52,29 @@ def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 child = None
-            for folder, before in there.items():
-                _empty(folder, but=before)
+            for folder in folders:
+                _empty(folder, keep=before[folder].names)
+                if _state(folder) != before[folder]:
+                    os._exit(1)
             control.send(DONE)
         else:  # the grader is gone
             os._exit(0)
 
 
-def _empty(folder: str, but: set[str]) -> None:
-    for name in set(os.listdir(folder)) - but:
+class _State(NamedTuple):
+    names: frozenset[str]
+    mode: int
+    attributes: tuple[str, ...]
+
+
+def _state(folder: str) -> _State:
+    """What a folder holds, and what it is. Its times are reset."""
+    os.utime(folder, (0, 0))
+    return _State(frozenset(os.listdir(folder)), os.stat(folder).st_mode, tuple(os.listxattr(folder)))
+
+
+def _empty(folder: str, keep: frozenset[str]) -> None:
+    for name in set(os.listdir(folder)) - keep:
         path = os.path.join(folder, name)
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -67,12 +82,17 @@ def _empty(folder: str, but: set[str]) -> None:
             os.unlink(path)
 
 
-def _differ() -> None:
-    """What differs by chance between two processes differs here too: addresses, and the states of generators."""
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()  # Python's own has seen to itself at the fork
-    for size, many in enumerate(os.urandom(32)):  # Python keeps objects of each 16 bytes more in places of their own
-        _kept.extend(bytes(16 * size - 31) if size > 1 else 10**9 + i if size else object() for i in range(many))
-
-
+_SIZES = 32  # Python keeps objects of up to 16, 32, ... 512 bytes in places of their own
 _kept: list[object] = []
+
+
+def _reseed() -> None:
+    """What differs by chance between two processes differs here too: addresses, and the states of generators."""
+    sys.modules["numpy.random"].seed()  # Python's own has seen to itself at the fork
+    for size, count in enumerate(os.urandom(_SIZES)):
+        if size == 0:
+            _kept.extend(object() for _ in range(count))
+        elif size == 1:
+            _kept.extend(10**9 + i for i in range(count))
+        else:
+            _kept.extend(bytes(16 * size - 31) for _ in range(count))

@@ -61,9 +61,13 @@ UNKNOWN: dict[str, tuple[int, int]] = {  # as if the kernel had no such call: pr
     "clone3": (435, 435), "memfd_create": (319, 279),
 }  # fmt: skip
 PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and not done
-    # Where root grades, /dev/null is the student's as far as the kernel can see. Copying a file calls these too.
+    # Where root grades, /dev/null is the student's as far as the kernel can see, and the folders that can be written
+    # are used again, so their modes, attributes and times are kept. Copying a file calls these too.
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    "sched_setaffinity": (203, 122),  # of any process of this account
 }  # fmt: skip
 IN_A_KERNEL: dict[str, int] = {  # other answers to calls of the above, for a Jupyter kernel
     "accept": _ALLOW, "accept4": _ALLOW,  # on the sockets that it has from the grader
@@ -72,7 +76,7 @@ IN_A_KERNEL: dict[str, int] = {  # other answers to calls of the above, for a Ju
 }  # fmt: skip
 CONDITIONAL: dict[str, tuple[int, int]] = {
     "clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "prctl": (157, 167),
-    "sendto": (44, 206),
+    "sendto": (44, 206), "fcntl": (72, 25), "ioctl": (16, 29),
 }  # fmt: skip
 
 
@@ -149,6 +153,10 @@ def _system_call_filter(others: Mapping[str, int]) -> list[str]:
     return ["seccomp"]
 
 
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15  # of fcntl: another process gets a signal when a file is ready
+_FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902  # the same by ioctl, for sockets
+
+
 def filter_program(machine: str, own_pid: int, others: Mapping[str, int] = MappingProxyType({})) -> bytes:
     """Classic BPF over struct seccomp_data: the call's number at 0, the architecture at 4, 64-bit arguments from 16.
 
@@ -167,13 +175,19 @@ def filter_program(machine: str, own_pid: int, others: Mapping[str, int] = Mappi
         low, high = op(load, 16 + 8 * argument), op(load, 20 + 8 * argument)
         return [low, op(equal, 0, 0, 2), high, op(equal, 0, 1, 0), op(give, _EPERM), op(give, _ALLOW)]
 
+    def none_of(argument: int, *values: int) -> list[bytes]:
+        refused = [part for value in values for part in (op(equal, value, 0, 1), op(give, _EPERM))]
+        return [op(load, 16 + 8 * argument), *refused, op(give, _ALLOW)]
+
     conditions = {
         "clone": [op(load, 16), op(any_bit, _CLONE_THREAD, 1, 0), op(give, _EPERM), op(give, _ALLOW)],
         "kill": only_own(0),
         "tgkill": only_own(0),
         "prlimit64": only_null(2),  # limits may be read
-        "prctl": [op(load, 16), op(equal, _PR_SET_PDEATHSIG, 0, 1), op(give, _EPERM), op(give, _ALLOW)],
+        "prctl": none_of(0, _PR_SET_PDEATHSIG),
         "sendto": only_null(4),  # what is connected already may be used: a socketpair
+        "fcntl": none_of(1, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX),
+        "ioctl": none_of(1, _FIOSETOWN, _SIOCSPGRP),
     }
     program = [op(load, 4), op(equal, AUDIT[machine], 1, 0), op(give, _EPERM), op(load, 0)]
     if machine == "x86_64":

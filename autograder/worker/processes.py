@@ -12,7 +12,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from autograder.threads import BLAS_VARIABLES
 from autograder.worker import fork_server, limits
@@ -44,6 +46,7 @@ class Processes:
         self._given = given
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen | None = None
+        self.filtered = False  # whether the present process has the system call filter, as it said when it began
 
     def begin(self) -> Pipes:
         """A new process, which may not have started yet."""
@@ -68,19 +71,21 @@ class Processes:
             _kill(self._process)
             self._process.wait()
             self._process = None
-            self._folder.cleanup()
+            self._folder.close()
 
     def _start(self, *arguments: str, before: tuple[str, ...] = (), home: str | None = None, **options) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
         python = (sys.executable, "-I", "-B", "-m", "autograder.worker", str(self._memory_bytes))
-        self._process = subprocess.Popen(
-            [*before, *python, *arguments],
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder.name,
-            env=environment(home or self._folder.name),
-            start_new_session=os.name == "posix",
-            **options,
-        )
+        with contextlib.ExitStack() as undo:
+            folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True))
+            self._process = subprocess.Popen(
+                [*before, *python, *arguments],
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env=environment(home or folder),
+                start_new_session=os.name == "posix",
+                **options,
+            )
+            self._folder = undo.pop_all()
 
 
 class ForkedProcesses(Processes):
@@ -93,26 +98,19 @@ class ForkedProcesses(Processes):
             self.close()
         if self._process is None:
             self._start_server()
-        (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
-        with contextlib.suppress(OSError):  # a server that ended; the pipes end, too
-            socket.send_fds(self._control, [fork_server.BEGIN], [theirs_in, theirs_out])
-        os.close(theirs_in)
-        os.close(theirs_out)
-        return Pipes(open(ours_out, "wb", buffering=0), open(ours_in, "rb", buffering=0))
+        with _pipe() as (theirs_in, requests), _pipe(reading=True) as (theirs_out, replies):
+            with contextlib.suppress(OSError):  # a server that ended; the pipes end, too
+                socket.send_fds(self._control, [fork_server.BEGIN], [theirs_in, theirs_out])
+            return Pipes(requests, replies)
 
     def end(self) -> None:
-        answer = b""
-        with contextlib.suppress(TimeoutError):
-            answer = self._ask(fork_server.END, END_SECONDS)
-        if answer != fork_server.DONE:
+        # Without the filter, it may have started others, and have reached the server
+        if not self.filtered or self._ask(fork_server.END, END_SECONDS) != fork_server.DONE:
             self.close()
 
     def exit_code(self) -> int | None:
-        try:
-            answer = self._ask(fork_server.WAIT, EXIT_SECONDS)
-        except TimeoutError:
-            return None
-        return answer[0] if answer else super().exit_code()
+        answer = self._ask(fork_server.WAIT, EXIT_SECONDS)
+        return answer[0] if answer else None if answer is None else super().exit_code()
 
     def close(self) -> None:
         super().close()
@@ -133,8 +131,8 @@ class ForkedProcesses(Processes):
                 pass_fds=(theirs.fileno(),),
             )
 
-    def _ask(self, what: bytes, seconds: float) -> bytes:
-        """The answer, empty when the server has ended; TimeoutError when there is none in time."""
+    def _ask(self, what: bytes, seconds: float) -> bytes | None:
+        """The answer; empty when the server has ended, None when there is none in time."""
         if self._control is None:
             return b""
         self._control.settimeout(seconds)
@@ -142,9 +140,24 @@ class ForkedProcesses(Processes):
             self._control.send(what)
             return self._control.recv(1)
         except TimeoutError:
-            raise
+            return None
         except OSError:
             return b""
+
+
+@contextlib.contextmanager
+def _pipe(reading: bool = False) -> Iterator[tuple[int, BinaryIO]]:
+    """The worker's end of a pipe, open within the context, and the grader's."""
+    read, write = os.pipe()
+    theirs, ours = (write, read) if reading else (read, write)
+    stream = open(ours, "rb" if reading else "wb", buffering=0)  # noqa: SIM115 - whoever gets it closes it
+    try:
+        yield theirs, stream
+    except BaseException:
+        stream.close()
+        raise
+    finally:
+        os.close(theirs)
 
 
 def _kill(process: subprocess.Popen) -> None:

@@ -123,6 +123,15 @@ def test_a_mistake_costs_its_checks_and_no_others(course):
     assert {i for i, score in course.scores("wrong").items() if score == CHECKS[i].points} == set(CHECKS) - lost
 
 
+def test_a_question_that_was_left_open_has_no_points_and_waits_for_nobody(course):
+    """nbgrader knows it by the released text's checksum, which its OverwriteCells puts into the notebook."""
+    with course.gradebook() as gradebook:
+        notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, "unsolved")
+        written = [g for g in notebook.grades if g.name not in CHECKS]
+        assert written and {(g.auto_score, g.needs_manual_grade) for g in written} == {(0.0, False)}
+        assert {c.auto_comment for c in notebook.comments if c.name in {g.name for g in written}} == {"No response."}
+
+
 @pytest.mark.parametrize("student", ["unsolved", "forger"])
 def test_what_is_not_solved_gets_nothing_whatever_the_notebook_says(course, student):
     assert course.scores(student) == dict.fromkeys(CHECKS, 0)

@@ -78,6 +78,13 @@ def test_all_other_calls_are_allowed(machine):
         ("prctl", (15, 0x1000), ALLOWED),  # a thread's name
         ("prctl", (1, 0), REFUSED),  # to outlive the grader
         ("sendto", (5, 0x1000, 1, 0, 0, 0), ALLOWED),  # through a socketpair
+        ("fcntl", (5, 4, 0x800), ALLOWED),
+        ("fcntl", (5, 8, 1), REFUSED),  # a signal to another process when the file is ready
+        ("fcntl", (5, 10, 9), REFUSED),  # which one
+        ("fcntl", (5, 15, 0x1000), REFUSED),
+        ("ioctl", (5, 0x541B, 0x1000), ALLOWED),
+        ("ioctl", (5, 0x8901, 0x1000), REFUSED),
+        ("ioctl", (5, 0x8902, 0x1000), REFUSED),
         ("sendto", (5, 0x1000, 1, 0, 0x1000, 20), REFUSED),  # to an address
         ("sendto", (5, 0x1000, 1, 0, 0x7F00_0000_0000, 20), REFUSED),
     ],

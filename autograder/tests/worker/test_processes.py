@@ -69,6 +69,43 @@ def test_nothing_is_left_in_any_folder_that_can_be_written(sandbox):
         assert ask(worker, there) == clean
 
 
+READ_ONLY = "struct.pack('<I' + 'HHI' * 3, 2, 1, 5, 2**32 - 1, 4, 5, 2**32 - 1, 32, 0, 2**32 - 1)"  # an access list
+
+
+@in_bubblewrap
+@filtered
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm", "/run/worker"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "os.chmod(folder, 0o500)",
+        f"os.setxattr(folder, 'system.posix_acl_access', {READ_ONLY})",
+        f"os.setxattr(folder, 'system.posix_acl_default', {READ_ONLY})",
+        "os.setxattr(folder, 'user.told', b'something')",
+        "os.utime(folder, (12345, 12345))",
+        "os.mkdir(f'{folder}/a')",
+    ],
+)
+def test_nothing_of_a_folder_itself_is_changed_for_the_next(sandbox, folder, change):
+    state = f"[[*os.stat(folder)][:7], os.stat(folder).st_mtime, os.listxattr(folder), '{folder}']"
+    begin(sandbox).close()
+    with begin(sandbox) as worker:
+        first = ask(worker, state, f"import os\nfolder = {folder!r}")
+        assert worker.run_cell(Cell("change", f"import os, struct\nfolder = {folder!r}\n{change}")) is None
+    with begin(sandbox) as worker:
+        assert ask(worker, state, f"import os\nfolder = {folder!r}") == first
+        assert worker.run_cell(Cell("write", f"open({folder!r} + '/mine', 'w').write('x')")) is None
+
+
+@in_bubblewrap
+def test_without_the_system_call_filter_each_process_has_a_sandbox_of_its_own(sandbox):
+    with begin(sandbox) as worker:
+        server = sandbox._process.pid
+        sandbox.filtered = False
+        worker.begin_anew()
+        assert sandbox._process.pid != server
+
+
 def test_a_worker_goes_on_in_a_process_in_which_no_cell_has_run(processes):
     with begin(processes, LITTER + "\nthere = 1") as worker:
         first = ask(worker, "os.getpid()")
@@ -124,12 +161,9 @@ def test_after_one_that_ended_badly_there_is_another(processes, end):
     ],
     ids=["a folder that cannot be looked into", "folders in folders"],
 )
-def test_where_something_cannot_be_removed_the_sandbox_ends(sandbox, litter):
-    worker = begin(sandbox, f"import os\n{litter}")
-    server = sandbox._process.pid
-    worker.close()
+def test_what_is_hard_to_remove_is_not_there_either(sandbox, litter):
+    begin(sandbox, f"import os\n{litter}").close()
     with begin(sandbox) as worker:
-        assert sandbox._process.pid != server
         assert ask(worker, "os.listdir()") == []
 
 
@@ -147,12 +181,27 @@ def test_where_something_cannot_be_removed_the_sandbox_ends(sandbox, litter):
         "open(f'/proc/{os.getppid()}/oom_score_adj', 'w').write('1000')",
         "os.kill(os.getppid(), signal.SIGSTOP)",
         "os.pidfd_open(os.getppid())",
+        "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
+        "fcntl.fcntl(0, 10, signal.SIGKILL)",
+        "fcntl.ioctl(socket.socketpair()[0], 0x8901, struct.pack('i', os.getppid()))",
     ],
 )
 def test_what_it_was_forked_from_is_out_of_its_reach(sandbox, reach):
     with begin(sandbox) as worker:
-        error = ask(worker, reach, "import os, signal")
+        error = ask(worker, reach, "import fcntl, os, signal, socket, struct")
     assert error["type"] == "PermissionError" or "Read-only file system" in error["message"], error
+
+
+@in_bubblewrap
+@filtered
+def test_the_processors_of_the_next_are_not_fewer(sandbox):
+    mine = "sorted(os.sched_getaffinity(0))"
+    with begin(sandbox) as worker:
+        first = ask(worker, mine)
+        pinned = "for pid in (0, os.getppid()): os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})"
+        assert worker.run_cell(Cell("pin", f"import os\n{pinned}")) is None
+    with begin(sandbox) as worker:
+        assert ask(worker, mine) == first
 
 
 @in_bubblewrap
@@ -180,9 +229,8 @@ def test_text_hashes_otherwise_where_that_is_asked_for(processes):
 
 @pytest.mark.skipif(os.name != "posix", reason="looks for a process by its number")
 def test_no_process_is_left(processes):
-    begin(processes).close()
-    pid = processes._process.pid if processes._process else None
+    with begin(processes):
+        pid = processes._process.pid
     processes.close()
-    if pid is not None:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
