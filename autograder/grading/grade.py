@@ -9,7 +9,7 @@ import contextlib
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -143,9 +143,9 @@ class _Session:
         """End the process and begin another, in which text hashes otherwise if `other_hashes`."""
         if self._worker is not None and not self._worker.closed:
             self._left()
-            with _starting():
+            with contextlib.suppress(WorkerGone, OSError):  # then it is begun as the first was
                 self._worker.begin_anew(other_hashes)
-            self._run_cells(self._worker, first=False)
+                self._run_cells(self._worker, first=False)
         self.ensure_worker()
 
     def ensure_worker(self) -> None:
@@ -156,9 +156,17 @@ class _Session:
 
     def _begin(self) -> None:
         first = self._worker is None
-        with _starting():
+        try:
             self._worker = self._start_worker(self._given_path)
+        except (WorkerGone, OSError):  # a sandbox that the system ended, or that it had no room for at this moment
+            self._worker = self._start_once_more()
         self._run_cells(self._worker, first)
+
+    def _start_once_more(self) -> Worker:
+        try:
+            return self._start_worker(self._given_path)
+        except (WorkerGone, OSError) as error:
+            raise GradingError(f"the grader's worker does not start: {error}") from None
 
     def _run_cells(self, worker: Worker, first: bool) -> None:
         """first: whether what goes wrong is to be noted; it will go wrong in every process."""
@@ -183,14 +191,6 @@ class _Session:
         self.cell_errors[cell.label] = described.sentence
         if not described.stub:
             self.notes.add("cell-failed", described.sentence, cell.label)
-
-
-@contextlib.contextmanager
-def _starting() -> Iterator[None]:
-    try:
-        yield
-    except WorkerGone as gone:
-        raise GradingError(f"the grader's worker does not start: {gone.reason}") from None
 
 
 class _Hide:

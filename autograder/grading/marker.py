@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +185,8 @@ def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
         while True:
             asked.put(pickle.load(requests))
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_END_SECONDS)
+    os._exit(1)
 
 
 class _Starter:

@@ -29,14 +29,18 @@ class _NoJudge:  # importlib.abc, its base, takes longer to import than all else
         return None
 
 
+def nothing_on_standard_streams() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
+
+
 def take_pipe():
     """The protocol's streams; print() and input() of the student's code then reach neither."""
     requests = os.fdopen(os.dup(0), "rb", buffering=2**16)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
+    nothing_on_standard_streams()
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open for the life of the process
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -62,6 +66,7 @@ def main() -> None:
             importlib.import_module(name)
         gc.freeze()
         serve(socket.socket(fileno=int(control[0])), requests, replies)
+        nothing_on_standard_streams()  # what was opened before is open for every process, with its flags and locks
 
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module

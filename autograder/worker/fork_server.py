@@ -9,6 +9,7 @@ something of it stays, this process ends, and the sandbox with it.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import shutil
 import signal
@@ -96,3 +97,5 @@ def _reseed() -> None:
             _kept.extend(10**9 + i for i in range(count))
         else:
             _kept.extend(bytes(16 * size - 31) for _ in range(count))
+    pages, lines = os.urandom(2)
+    _kept.extend([mmap.mmap(-1, mmap.PAGESIZE * (1 + pages)), bytes(2**10 + 64 * lines)])  # large arrays, small arrays

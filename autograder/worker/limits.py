@@ -11,7 +11,7 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 MEMORY_BYTES = 2 * 2**30  # address space; an honest worker needs a tenth of it
@@ -66,6 +66,7 @@ PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and n
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "file_setattr": (469, 469),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "sched_setaffinity": (203, 122),  # of any process of this account
 }  # fmt: skip
@@ -153,8 +154,11 @@ def _system_call_filter(others: Mapping[str, int]) -> list[str]:
     return ["seccomp"]
 
 
-_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15  # of fcntl: another process gets a signal when a file is ready
-_FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902  # the same by ioctl, for sockets
+# Commands of fcntl that a notebook may use: duplicates, flags, locks, sizes of pipes, seals. Among the others are
+# leases, which make everybody else wait for a file, and signals to another process when a file is ready.
+_OF_FCNTL = (*range(8), 36, 37, 38, *range(1030, 1035))
+# FIOSETOWN and SIOCSPGRP, the same signals for sockets; FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, which stay with a folder
+_NOT_OF_IOCTL = (0x8901, 0x8902, 0x40086602, 0x401C5820)
 
 
 def filter_program(machine: str, own_pid: int, others: Mapping[str, int] = MappingProxyType({})) -> bytes:
@@ -175,19 +179,19 @@ def filter_program(machine: str, own_pid: int, others: Mapping[str, int] = Mappi
         low, high = op(load, 16 + 8 * argument), op(load, 20 + 8 * argument)
         return [low, op(equal, 0, 0, 2), high, op(equal, 0, 1, 0), op(give, _EPERM), op(give, _ALLOW)]
 
-    def none_of(argument: int, *values: int) -> list[bytes]:
-        refused = [part for value in values for part in (op(equal, value, 0, 1), op(give, _EPERM))]
-        return [op(load, 16 + 8 * argument), *refused, op(give, _ALLOW)]
+    def among(argument: int, values: Iterable[int], then: int, otherwise: int) -> list[bytes]:
+        found = [part for value in values for part in (op(equal, value, 0, 1), op(give, then))]
+        return [op(load, 16 + 8 * argument), *found, op(give, otherwise)]
 
     conditions = {
         "clone": [op(load, 16), op(any_bit, _CLONE_THREAD, 1, 0), op(give, _EPERM), op(give, _ALLOW)],
         "kill": only_own(0),
         "tgkill": only_own(0),
         "prlimit64": only_null(2),  # limits may be read
-        "prctl": none_of(0, _PR_SET_PDEATHSIG),
+        "prctl": among(0, [_PR_SET_PDEATHSIG], _EPERM, _ALLOW),
         "sendto": only_null(4),  # what is connected already may be used: a socketpair
-        "fcntl": none_of(1, _F_SETOWN, _F_SETSIG, _F_SETOWN_EX),
-        "ioctl": none_of(1, _FIOSETOWN, _SIOCSPGRP),
+        "fcntl": among(1, _OF_FCNTL, _ALLOW, _EPERM),
+        "ioctl": among(1, _NOT_OF_IOCTL, _EPERM, _ALLOW),
     }
     program = [op(load, 4), op(equal, AUDIT[machine], 1, 0), op(give, _EPERM), op(load, 0)]
     if machine == "x86_64":

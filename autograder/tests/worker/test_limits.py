@@ -82,9 +82,14 @@ def test_all_other_calls_are_allowed(machine):
         ("fcntl", (5, 8, 1), REFUSED),  # a signal to another process when the file is ready
         ("fcntl", (5, 10, 9), REFUSED),  # which one
         ("fcntl", (5, 15, 0x1000), REFUSED),
+        ("fcntl", (5, 1024, 1), REFUSED),  # a lease: whoever opens the file waits
+        ("fcntl", (5, 1026, 1), REFUSED),
+        ("fcntl", (5, 1030, 0), ALLOWED),  # a duplicate
         ("ioctl", (5, 0x541B, 0x1000), ALLOWED),
         ("ioctl", (5, 0x8901, 0x1000), REFUSED),
         ("ioctl", (5, 0x8902, 0x1000), REFUSED),
+        ("ioctl", (5, 0x40086602, 0x1000), REFUSED),  # flags that stay with a folder
+        ("ioctl", (5, 0x401C5820, 0x1000), REFUSED),
         ("sendto", (5, 0x1000, 1, 0, 0x1000, 20), REFUSED),  # to an address
         ("sendto", (5, 0x1000, 1, 0, 0x7F00_0000_0000, 20), REFUSED),
     ],

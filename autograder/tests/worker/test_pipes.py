@@ -98,7 +98,7 @@ def test_a_frame_that_goes_on_and_on_has_until_the_deadline(ends, piece, pause):
 
     thread = threading.Thread(target=drip)
     thread.start()
-    deadline = soon(0.2)
+    deadline = soon(0.05)  # a steady flow would bring the whole frame in some more tenths of a second
     try:
         with pytest.raises(TimeoutError):
             ends.pipes.receive(deadline)

@@ -175,7 +175,7 @@ def test_what_is_hard_to_remove_is_not_there_either(sandbox, litter):
         "os.open(f'/proc/{os.getppid()}/mem', os.O_RDONLY)",
         "os.open(f'/proc/{os.getppid()}/mem', os.O_RDWR)",
         "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
-        "os.open(f'/proc/{os.getppid()}/fd/5', os.O_RDONLY)",
+        "os.open(f'/proc/{os.getppid()}/fd/4', os.O_RDONLY)",
         "open(f'/proc/{os.getppid()}/maps').read()",
         "os.readlink(f'/proc/{os.getppid()}/cwd')",
         "open(f'/proc/{os.getppid()}/oom_score_adj', 'w').write('1000')",
@@ -183,6 +183,8 @@ def test_what_is_hard_to_remove_is_not_there_either(sandbox, litter):
         "os.pidfd_open(os.getppid())",
         "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
         "fcntl.fcntl(0, 10, signal.SIGKILL)",
+        "fcntl.fcntl(os.open(os.__file__, os.O_RDONLY), 1024, fcntl.F_WRLCK)",
+        "fcntl.ioctl(os.open('/tmp', os.O_RDONLY), 0x40086602, struct.pack('i', 0xC0))",
         "fcntl.ioctl(socket.socketpair()[0], 0x8901, struct.pack('i', os.getppid()))",
     ],
 )
@@ -190,6 +192,20 @@ def test_what_it_was_forked_from_is_out_of_its_reach(sandbox, reach):
     with begin(sandbox) as worker:
         error = ask(worker, reach, "import fcntl, os, signal, socket, struct")
     assert error["type"] == "PermissionError" or "Read-only file system" in error["message"], error
+
+
+@in_bubblewrap
+def test_a_process_has_no_open_file_of_the_one_before_or_of_the_server(sandbox):
+    setup = "import fcntl, os\nopened = lambda: [fcntl.fcntl(n, fcntl.F_GETFL) for n in range(5)]"
+    with begin(sandbox) as worker:
+        assert ask(worker, "sorted(map(int, os.listdir('/proc/self/fd')))[:-1]", setup) == [0, 1, 2, 3, 4]
+        first = ask(worker, "opened()", setup)
+        append = "for n in range(3): fcntl.fcntl(n, fcntl.F_SETFL, os.O_APPEND | os.O_NONBLOCK)"
+        assert worker.run_cell(Cell("flags", f"{append}\nfcntl.flock(0, fcntl.LOCK_EX)")) is None
+        assert ask(worker, "opened()", setup) != first
+    with begin(sandbox) as worker:
+        assert ask(worker, "opened()", setup) == first
+        assert ask(worker, "fcntl.flock(os.open('/dev/null', os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)", setup) is None
 
 
 @in_bubblewrap
@@ -204,6 +220,22 @@ def test_the_processors_of_the_next_are_not_fewer(sandbox):
         assert ask(worker, mine) == first
 
 
+@pytest.mark.parametrize(
+    ("code", "hashes"),
+    [
+        ("def key(ids): return ids[0]", False),
+        ("own = hash\ndef key(ids): return own(str(ids))", True),
+        ("def twice(f): return lambda ids: f(ids)\n@twice\ndef key(ids): return hash(str(ids))", True),
+        ("SALT = hash('salt')\ndef key(ids): return SALT", True),
+    ],
+)
+def test_code_that_hashes_is_noticed_wherever_it_stands(code, hashes):
+    """Such code goes on in a process that has another secret for hashes."""
+    with Worker() as worker:
+        assert worker.run_cell(Cell("key", code)) is None
+        assert worker.request({"op": "hashes"})["value"] is hashes
+
+
 @in_bubblewrap
 def test_a_process_reaches_itself(sandbox):
     with begin(sandbox) as worker:
@@ -212,7 +244,8 @@ def test_a_process_reaches_itself(sandbox):
 
 def test_what_differs_by_chance_differs(processes):
     addresses = "str([id(value) for value in (object(), [], {}, bytes(100), 'x' * 200, np.zeros(9))])"
-    what = f"[random.random(), float(np.random.rand()), {addresses}]"
+    arrays = "np.zeros(100).ctypes.data, np.zeros(10**5).ctypes.data"
+    what = f"[random.random(), float(np.random.rand()), {addresses}, {arrays}]"
     drawn = []
     for _ in range(2):
         with begin(processes) as worker:
