@@ -97,5 +97,6 @@ def _reseed() -> None:
             _kept.extend(10**9 + i for i in range(count))
         else:
             _kept.extend(bytes(16 * size - 31) for _ in range(count))
-    pages, lines = os.urandom(2)
-    _kept.extend([mmap.mmap(-1, mmap.PAGESIZE * (1 + pages)), bytes(2**10 + 64 * lines)])  # large arrays, small arrays
+    for size, count in enumerate(os.urandom(224)):  # of what is larger, free places of the same size are taken first
+        _kept.extend(bytes(512 + 16 * size) for _ in range(count % 8))
+    _kept.append(mmap.mmap(-1, mmap.PAGESIZE * (1 + os.urandom(1)[0])))  # and the largest lie one below the other

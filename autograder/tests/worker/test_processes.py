@@ -243,9 +243,9 @@ def test_a_process_reaches_itself(sandbox):
 
 
 def test_what_differs_by_chance_differs(processes):
-    addresses = "str([id(value) for value in (object(), [], {}, bytes(100), 'x' * 200, np.zeros(9))])"
-    arrays = "np.zeros(100).ctypes.data, np.zeros(10**5).ctypes.data"
-    what = f"[random.random(), float(np.random.rand()), {addresses}, {arrays}]"
+    objects = "str([id(value) for value in (object(), [], {}, bytes(100), 'x' * 200, np.zeros(9))])"
+    arrays = "str([np.zeros(n).ctypes.data for n in (100, 10**3, 10**4, 10**5)])"
+    what = f"[random.random(), float(np.random.rand()), {objects}, {arrays}]"
     drawn = []
     for _ in range(2):
         with begin(processes) as worker:
