@@ -210,13 +210,15 @@ def test_modes_of_files_outside_do_not_change(inside):
         "resource.setrlimit(resource.RLIMIT_AS, (2**40, 2**40))",
         "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
         "os.memfd_create('x')",
+        "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
+        "fcntl.fcntl(os.open(os.__file__, os.O_RDONLY), 1024, fcntl.F_WRLCK)",  # a lease
     ],
 )
 def test_no_process_program_socket_or_signal_gets_out(call, wrapped, request):
     if not wrapped:
         request.getfixturevalue("without_bubblewrap")
     with Worker() as worker:
-        error = ask(worker, call, "import os, resource, signal, socket, subprocess")
+        error = ask(worker, call, "import fcntl, os, resource, signal, socket, subprocess")
     assert error["type"] in ("PermissionError", "OSError", "ZeroDivisionError", "ValueError"), error
 
 
