@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -58,13 +59,26 @@ def isolation() -> Isolation:
     if shutil.which("bwrap") is None:
         return _without("bubblewrap (bwrap) is not installed")
     command = [*bwrap_command(None), sys.executable, "-I", "-S", "-c", "pass"]
-    try:
-        probe = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
+    status = _status_of(command)
+    if status is None:
         return _without(f"bubblewrap is installed but did not start within {PROBE_SECONDS:g} s")
-    if probe.returncode != 0:
+    if status != 0:
         return _without("bubblewrap is installed but cannot start here")
     return Isolation("bubblewrap", True)
+
+
+def _status_of(command: list[str]) -> int | None:
+    """The exit status, None for none in time. Whatever interrupts the waiting, no process of it is left."""
+    null = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
+    try:
+        return process.wait(PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)  # bubblewrap's own child would wait for ever
+            process.wait()
 
 
 def _without(reason: str) -> Isolation:

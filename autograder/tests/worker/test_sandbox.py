@@ -1,6 +1,7 @@
 """What the student's code can see and do from its process, in bubblewrap and with the system call filter alone."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -316,6 +317,36 @@ def test_a_machine_that_is_too_slow_to_try_it_is_told_of_as_one_without(monkeypa
         assert "bubblewrap is installed but did not start within 0.0001 s" in isolation().missing
     finally:
         isolation.cache_clear()
+
+
+@in_bubblewrap
+def test_what_ends_the_grader_while_it_tries_bubblewrap_leaves_no_process(monkeypatch, tmp_path):
+    """bubblewrap's own child would wait for it for ever."""
+    slow = tmp_path / "bwrap"
+    slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    isolation.cache_clear()
+    before = signal.signal(signal.SIGALRM, lambda number, frame: sys.exit(1))  # as a marker takes SIGTERM
+    signal.alarm(1)
+    try:
+        with pytest.raises(SystemExit):
+            isolation()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        isolation.cache_clear()
+    child = int((tmp_path / "child").read_text())
+    end = time.monotonic() + 10
+    while _runs(child) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not _runs(child)
+
+
+def _runs(pid):
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
 
 
 def test_what_is_not_isolated_is_said_in_one_sentence(without_bubblewrap):
