@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +14,7 @@ from autograder.display.outputs import MAX_CELL, MAX_NOTEBOOK, Kept
 from autograder.worker import protocol
 from autograder.worker.client import Cell
 from autograder.worker.pipes import Pipes
-from autograder.worker.sandbox import isolation
+from autograder.worker.sandbox import end_group, isolation
 
 SECONDS = 60.0
 _MORE_SECONDS = 5.0  # until a process that did not end by itself is ended
@@ -102,8 +99,6 @@ class DisplayRun:
         """End the process and its kernel; remove its folder."""
         if self.closed:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        end_group(self._process)
         self._pipes.close()
         self._folder.cleanup()

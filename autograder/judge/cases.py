@@ -6,7 +6,6 @@ The visible cases of a student's own run and the hidden ones of a grading run di
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 
@@ -83,25 +82,18 @@ def _trained_weights(name: str) -> Weights:
     return load_model(name)
 
 
-class _TrainedReferences(threading.local):
-    """A thread's references to trained models: their passes are remembered, over all checks and submissions."""
-
-    def __init__(self):
-        self.by_name: dict[str, Reference] = {}
-
-
-_references = _TrainedReferences()
+_references: dict[str, Reference] = {}  # to trained models: their passes are remembered, over all checks
 
 
 def _trained_reference(name: str) -> Reference:
-    if name not in _references.by_name:
-        _references.by_name[name] = Reference(_trained_weights(name))
-    return _references.by_name[name]
+    if name not in _references:
+        _references[name] = Reference(_trained_weights(name))
+    return _references[name]
 
 
 def forget_passes() -> None:
     """Let go of what this thread remembers of passes; to be called when the next inputs will be others."""
-    for reference in _references.by_name.values():
+    for reference in _references.values():
         reference.forget()
 
 

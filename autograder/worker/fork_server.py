@@ -14,8 +14,9 @@ import os
 import shutil
 import signal
 import socket
-import sys
 from typing import BinaryIO, NamedTuple
+
+import numpy as np
 
 BEGIN, END, WAIT = b"b", b"e", b"w"  # a new process, on two pipes; end it; wait until it ends by itself
 DONE = b"\0"  # the answer to END; to WAIT it is the exit status, as a shell counts
@@ -89,7 +90,7 @@ _kept: list[object] = []
 
 def _reseed() -> None:
     """What differs by chance between two processes differs here too: addresses, and the states of generators."""
-    sys.modules["numpy.random"].seed()  # Python's own has seen to itself at the fork
+    np.random.seed()  # Python's own has seen to itself at the fork
     for size, count in enumerate(os.urandom(_SIZES)):
         if size == 0:
             _kept.extend(object() for _ in range(count))

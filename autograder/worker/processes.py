@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from typing import BinaryIO
 from autograder.threads import BLAS_VARIABLES
 from autograder.worker import fork_server, limits
 from autograder.worker.pipes import Pipes
-from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, isolation
+from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, end_group, isolation
 
 END_SECONDS = 5.0  # for the end of a process and of what it left; else the sandbox ends
 EXIT_SECONDS = 2.0
@@ -68,8 +67,7 @@ class Processes:
     def close(self) -> None:
         """End everything and remove the folder."""
         if self._process is not None:
-            _kill(self._process)
-            self._process.wait()
+            end_group(self._process)
             self._process = None
             self._folder.close()
 
@@ -110,7 +108,9 @@ class ForkedProcesses(Processes):
 
     def exit_code(self) -> int | None:
         answer = self._ask(fork_server.WAIT, EXIT_SECONDS)
-        return answer[0] if answer else None if answer is None else super().exit_code()
+        if answer is None:
+            return None
+        return answer[0] if answer else super().exit_code()
 
     def close(self) -> None:
         super().close()
@@ -158,13 +158,6 @@ def _pipe(reading: bool = False) -> Iterator[tuple[int, BinaryIO]]:
         raise
     finally:
         os.close(theirs)
-
-
-def _kill(process: subprocess.Popen) -> None:
-    if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
 
 
 def new_processes(

@@ -8,6 +8,7 @@ other students or the home directory, also where these lie in a folder of the sy
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -77,8 +78,16 @@ def _status_of(command: list[str]) -> int | None:
         return None
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # bubblewrap's own child would wait for ever
-            process.wait()
+            end_group(process)  # bubblewrap's own child would wait for ever
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """Kill a process that leads a group, with all that is in the group, and wait for it."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
 
 
 def _without(reason: str) -> Isolation:

@@ -18,6 +18,7 @@ from autograder.display import run as module
 from autograder.display.__main__ import MEMORY_BYTES
 from autograder.display.outputs import CUT, MAX_CELL
 from autograder.display.run import DisplayRun
+from autograder.tests.waiting import wait_until
 from autograder.worker import protocol
 from autograder.worker.client import Cell
 from autograder.worker.limits import has_system_call_filter
@@ -269,13 +270,6 @@ def named(name):
         except OSError:
             continue
     return found
-
-
-def wait_until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    return condition()
 
 
 @filtered

@@ -8,6 +8,7 @@ import pytest
 
 from autograder.grading import lookahead
 from autograder.grading.lookahead import LookAhead, default_jobs
+from autograder.tests.waiting import wait_until
 
 STUDENTS = [f"s{n}" for n in range(12)]
 
@@ -23,13 +24,6 @@ def ahead():
     yield make
     for each in made:
         each.close()
-
-
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])

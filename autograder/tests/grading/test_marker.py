@@ -1,5 +1,6 @@
 """Processes that mark beside the command: the same marks, an end in time, and nothing left."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -17,6 +18,7 @@ from autograder.grading.seed import course_secret
 from autograder.notebooks.errors import NotebookError
 from autograder.tests.course import ALL, NAME, STAGE, Course, own_cell
 from autograder.tests.submissions import submissions_of
+from autograder.tests.waiting import wait_until
 from autograder.worker.sandbox import isolation
 
 LOOP = own_cell("while True: pass")
@@ -88,29 +90,33 @@ def test_what_cannot_be_read_is_said_and_ends_no_marker(markers):
     assert len(markers._all) == 1
 
 
-def mark_looping(markers, raised):
-    with pytest.raises(GradingError) as caught:
-        markers.mark("looping")
-    raised.append(str(caught.value))
+@contextlib.contextmanager
+def marking_what_loops(markers, folder):
+    """Within it, a submission that loops is being marked; then it has ended, and what it raised is in the list."""
+
+    def mark():
+        with pytest.raises(GradingError) as caught:
+            markers.mark("looping")
+        raised.append(str(caught.value))
+
+    raised = []
+    waiting = threading.Thread(target=mark)
+    waiting.start()
+    wait_for_sandbox(folder)
+    yield raised
+    waiting.join(30)
 
 
 def wait_for_sandbox(folder):
-    end = time.monotonic() + 30
-    while not list(folder.glob("autograder-*")) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert list(folder.glob("autograder-*"))
+    assert wait_until(lambda: list(folder.glob("autograder-*")), 30)
     time.sleep(0.5)  # in the loop, or on the way
 
 
 @posix
 def test_a_run_that_is_stopped_waits_for_nobody(markers, tmp_path):
-    raised = []
-    waiting = threading.Thread(target=mark_looping, args=(markers, raised))
-    waiting.start()
-    wait_for_sandbox(tmp_path)
-    begin = time.monotonic()
-    markers.stop()
-    waiting.join(30)
+    with marking_what_loops(markers, tmp_path) as raised:
+        begin = time.monotonic()
+        markers.stop()
     assert raised == ["the run was stopped"]
     assert time.monotonic() - begin < 8
     with pytest.raises(GradingError, match="stopped"):
@@ -119,12 +125,8 @@ def test_a_run_that_is_stopped_waits_for_nobody(markers, tmp_path):
 
 @posix
 def test_a_marker_that_ends_costs_one_submission_its_marks_and_another_takes_over(markers, tmp_path):
-    raised = []
-    waiting = threading.Thread(target=mark_looping, args=(markers, raised))
-    waiting.start()
-    wait_for_sandbox(tmp_path)
-    os.kill(markers._all[0]._process.pid, signal.SIGTERM)
-    waiting.join(30)
+    with marking_what_loops(markers, tmp_path) as raised:
+        os.kill(markers._all[0]._process.pid, signal.SIGTERM)
     assert raised == ["the process that marked it ended with status 1; run it again."]
     assert markers.mark("right").result.score == ALL
 
@@ -167,7 +169,5 @@ def test_markers_end_with_the_command_even_when_that_is_killed(course, tmp_path)
     wait_for_sandbox(tmp_path)
     process.kill()
     process.wait()
-    end = time.monotonic() + 15
-    while list(tmp_path.iterdir()) and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_until(lambda: not list(tmp_path.iterdir()), 15)
     assert list(tmp_path.iterdir()) == []  # a marker removes its sandbox's folder, when that has ended

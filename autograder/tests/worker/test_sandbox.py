@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from autograder.tests.waiting import wait_until
 from autograder.worker import sandbox
 from autograder.worker.client import Cell, Worker, WorkerGone
 from autograder.worker.limits import has_system_call_filter
@@ -271,9 +271,7 @@ def test_a_worker_ends_with_the_grader_even_when_that_is_killed(wrapped, tmp_pat
     assert _command_lines(marker)
     process.kill()
     process.communicate()
-    end = time.monotonic() + 10
-    while _command_lines(marker) and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_until(lambda: not _command_lines(marker))
     assert _command_lines(marker) == []
 
 
@@ -336,10 +334,7 @@ def test_what_ends_the_grader_while_it_tries_bubblewrap_leaves_no_process(monkey
         signal.signal(signal.SIGALRM, before)
         isolation.cache_clear()
     child = int((tmp_path / "child").read_text())
-    end = time.monotonic() + 10
-    while _runs(child) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not _runs(child)
+    assert wait_until(lambda: not _runs(child))
 
 
 def _runs(pid):
