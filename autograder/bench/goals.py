@@ -14,6 +14,8 @@ from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.bench.startup import Startup
 from autograder.charts import fit_slope
 
+SHARED = "the same on a shared prefix"
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -32,7 +34,14 @@ class Goal:
 def reuse_goals(results: Sequence[Reuse], at: tuple[int, int] = (400, 8), most: float = 1.3) -> list[Goal]:
     """On the course's own model."""
     found = [r for r in results if (r.prefix, r.suffix) == at]
-    return [Goal(f"reuse, {r.prefix} + {r.suffix} tokens, to the ideal", most, r.short_of_ideal) for r in found]
+    return [
+        goal
+        for r in found
+        for goal in (
+            Goal(f"reuse, {r.prefix} + {r.suffix} tokens, to the ideal", most, r.short_of_ideal),
+            Goal(SHARED, most, r.shared_short_of_ideal),
+        )
+    ]
 
 
 def grading_goals(grading: Grading) -> list[Goal]:
@@ -68,7 +77,7 @@ def speed_goals(speed: Speed) -> list[Goal]:
             goals.append(Goal(f"{where}, to the limit", to_limit, time / speed.limit(new, seq)))
     goals += [
         Goal(f"reuse, {PREFIX} + {SUFFIX} tokens, to the ideal", 1.2, short_of_ideal(speed, "reuse")),
-        Goal("the same on a shared prefix", 1.2, short_of_ideal(speed, "share")),
+        Goal(SHARED, 1.2, short_of_ideal(speed, "share")),
         Goal("decode, each cached token more, to the line of its bytes", 1.25, line(speed) / bytes_line(speed)),
     ]
     return goals

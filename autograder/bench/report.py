@@ -8,7 +8,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from autograder.bench.goals import Goal, bytes_line, line, text_slopes
+from autograder.bench.goals import SHARED, Goal, bytes_line, line, text_slopes
 from autograder.bench.grading import Grading
 from autograder.bench.memory import Held
 from autograder.bench.reuse import Reuse
@@ -34,11 +34,12 @@ def short(measurement: Measurement | float) -> str:
     return f"{plain(seconds * scale)} {unit}"
 
 
-HEAD = ("P", "S", "tokens", "cold", "control", "reused", "faster", "ideal", "of ideal")
+HEAD = ("P", "S", "tokens", "cold", "control", "reused", "shared", "faster", "ideal", "of ideal")
 LEGEND = (
     "P and S: tokens of prefix and suffix. Tokens: through the model, cold and reused. Times: medians in ms. "
-    "Control: a cold request with another prefix of the same length. Ideal: (P + S) / S. "
-    "Of ideal: ideal / faster; at 1 every token would cost the same."
+    "Control: a cold request with another prefix of the same length. Reused: on a clone. Shared: on a shared prefix, "
+    "without a clone. Faster: cold / reused. Ideal: (P + S) / S. Of ideal: ideal / faster; at 1 every token would "
+    "cost the same."
 )
 
 
@@ -49,7 +50,7 @@ def reuse_rows(results: Sequence[Reuse]) -> list[tuple[str, ...]]:
             str(r.prefix),
             str(r.suffix),
             f"{r.prefix + r.suffix} / {r.suffix}",
-            *(plain(m.median * 1e3) for m in (r.cold, r.control, r.reused)),
+            *(plain(m.median * 1e3) for m in (r.cold, r.control, r.reused, r.shared)),
             f"{r.speedup:.1f}x",
             f"{r.ideal:.1f}x",
             f"{r.short_of_ideal:.2f}",
@@ -73,7 +74,7 @@ def speed_rows(speed: Speed) -> list[tuple[str, ...]]:
         *((f"prefill of {n:,} tokens", ("prefill", n), (n, n)) for n in PREFILL),
         *((f"decode, {n:,} tokens cached", ("decode", n), (1, n + 1)) for n in DECODE),
         (f"reuse, {PREFIX} + {SUFFIX} tokens", ("reuse", PREFIX, SUFFIX), (SUFFIX, PREFIX + SUFFIX)),
-        ("the same on a shared prefix", ("share", PREFIX, SUFFIX), (SUFFIX, PREFIX + SUFFIX)),
+        (SHARED, ("share", PREFIX, SUFFIX), (SUFFIX, PREFIX + SUFFIX)),
     ]
     cells = []
     for what, call, work in rows:
@@ -148,7 +149,9 @@ def held_note(held: Held) -> str:
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Texts to the left in the first column, all else to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for number, column in enumerate(head):
         is_text = not number and not rows[0][0].isdigit()
         table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)

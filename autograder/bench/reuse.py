@@ -36,6 +36,11 @@ class Reuse:
         return self.times["reused"]
 
     @property
+    def shared(self) -> Measurement:
+        """A request that reads the saved prefix where it is, where `reused` continues a clone of it."""
+        return self.times["shared"]
+
+    @property
     def speedup(self) -> float:
         return self.times.ratio("cold", "reused")
 
@@ -49,6 +54,11 @@ class Reuse:
         """How many times longer the reused request takes than if every token cost the same; 1 is ideal."""
         return self.ideal / self.speedup
 
+    @property
+    def shared_short_of_ideal(self) -> float:
+        """The same for the shared prefix."""
+        return self.ideal / self.times.ratio("cold", "shared")
+
 
 def measure_reuse(
     functions: SimpleNamespace,
@@ -57,7 +67,7 @@ def measure_reuse(
     suffix: int = SUFFIX,
     repeats: int = 9,
 ) -> list[Reuse]:
-    """Measure every prefix length that fits the model."""
+    """Measure every prefix length that fits the model; `functions` are those of `solved(sharing=True)`."""
     results = []
     rng = np.random.default_rng(0)
     n_vocab = weights.config.n_vocab
@@ -77,6 +87,9 @@ def measure_reuse(
                 "control": lambda ids=other + rest: cold(ids),
                 "reused": lambda saved=saved, n=length, rest=rest: functions.generate_with_prefix(
                     saved, n, rest, weights
+                ),
+                "shared": lambda saved=saved, n=length, rest=rest: functions.generate_sharing(
+                    functions.SharedCache(saved), n, rest, weights
                 ),
             },
             repeats=repeats,

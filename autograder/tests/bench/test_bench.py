@@ -108,8 +108,8 @@ def test_the_limit_is_the_slower_of_arithmetic_and_reading():
 # Goals and tables
 
 
-def reuse(prefix=400, suffix=8, cold=0.100, reused=0.0025):
-    times = {"cold": cold, "control": cold, "reused": reused}
+def reuse(prefix=400, suffix=8, cold=0.100, reused=0.0025, shared=0.002):
+    times = {"cold": cold, "control": cold, "reused": reused, "shared": shared}
     return Reuse(
         prefix, suffix, Comparison({label: Measurement((seconds,), label) for label, seconds in times.items()})
     )
@@ -141,7 +141,7 @@ def test_a_goal_says_whether_it_is_met_and_by_how_much_it_is_missed():
 
 def test_the_tables_fit_a_terminal_and_hold_the_numbers():
     text = shown(report.reuse_table([reuse()], "tiny"))
-    assert "400   8   408 / 8    100       100      2.5    40.0x   51.0x       1.27" in text
+    assert "400  8  408 / 8   100      100     2.5       2   40.0x  51.0x      1.27" in text
     assert max(map(len, text.splitlines())) <= 80
     text = shown(report.grading_table(GRADING))
     assert "checks per second" in text
@@ -220,7 +220,7 @@ def test_the_readme_gets_its_tables_and_its_chart(tmp_path, monkeypatch):
     charts = pictures.speed_charts(speed)
     assert all(f"(course/images/{name})" in written for name in charts)
     assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in written
-    assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 40.0x | 51.0x | 1.27 |" in written
+    assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 2 | 40.0x | 51.0x | 1.27 |" in written
     pictures.README.write_text("no marks", encoding="utf-8")
     with pytest.raises(RuntimeError, match="not exactly one place"):
         pictures.write_readme_tables([reuse()], GRADING, speed, goals.speed_goals(speed))
@@ -234,13 +234,18 @@ def test_the_ideal_is_the_ratio_of_tokens_and_the_distance_to_it_is_a_ratio():
     assert result.ideal == 51
     assert result.speedup == pytest.approx(40)
     assert result.short_of_ideal == pytest.approx(51 / 40)
+    assert result.shared_short_of_ideal == pytest.approx(51 / 50)
+    assert [(goal.value, goal.verdict) for goal in goals.reuse_goals([reuse(100), result])] == [
+        (pytest.approx(51 / 40), "met"),
+        (pytest.approx(51 / 50), "met"),
+    ]
 
 
 def test_the_courses_own_functions_are_measured_where_the_model_is_long_enough():
     weights = random_model(GPT2Config(n_layer=1, n_head=2, n_embd=8, n_ctx=20, n_vocab=30), seed=0)
-    results = measure_reuse(solved(), weights, prefixes=(4, 12, 13), suffix=8, repeats=2)
+    results = measure_reuse(solved(sharing=True), weights, prefixes=(4, 12, 13), suffix=8, repeats=2)
     assert [(r.prefix, r.suffix) for r in results] == [(4, 8), (12, 8)]
-    assert all(len(r.times[label].samples) == 2 for r in results for label in ("cold", "control", "reused"))
+    assert all(len(r.times[label].samples) == 2 for r in results for label in ("cold", "control", "reused", "shared"))
 
 
 def test_the_chart_says_what_was_measured():
