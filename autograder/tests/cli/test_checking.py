@@ -14,6 +14,7 @@ import time
 import pytest
 
 from autograder.cli.sample_class import write_submission
+from autograder.cli.watch import watch_file
 from autograder.judge.framework import checks_of
 from autograder.model.load import model_folder
 from autograder.notebooks.build import build
@@ -227,7 +228,6 @@ def watch():
             stack.callback(watching.process.wait)
             stack.callback(watching.process.kill)
             watching.wait_for("to be saved")
-            time.sleep(0.3)  # until the folder is watched
             return watching
 
         yield start
@@ -241,6 +241,27 @@ def test_every_save_is_checked(student, watch):
         edit(notebook, "def save_prefix_cache", "# changed\ndef save_prefix_cache")
         watching.wait_for("stage save-and-reuse", count=number)
         watching.wait_for("to be saved", count=number)
+
+
+def test_a_save_while_the_checks_run_is_checked_after_them(student):
+    notebook, act_saw = student({}), []
+
+    def act():
+        act_saw.append(notebook.read_text(encoding="utf-8"))
+        if len(act_saw) < 3:
+            notebook.write_text(f"saved {len(act_saw)}", encoding="utf-8")  # nobody watches the folder at this moment
+            return 1
+        raise KeyboardInterrupt
+
+    watch_file(notebook, act)
+    assert act_saw[1:] == ["saved 1", "saved 2"]
+
+
+def test_what_another_save_would_not_mend_is_said_once(student, watch):
+    notebook = student({})
+    (notebook.parent / "given.py").write_text("def broken(:", encoding="utf-8")
+    watching = watch(notebook)
+    assert watching.text.count("stage save-and-reuse") == 1, watching.text
 
 
 def test_a_file_that_is_put_in_the_old_ones_place_is_noticed(student, watch):
