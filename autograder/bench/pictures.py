@@ -18,7 +18,7 @@ from autograder.bench.grading import Grading
 from autograder.bench.reuse import Reuse
 from autograder.bench.speed import PREFILL, Speed
 from autograder.charts import Chart, bar_chart, line_chart
-from autograder.cli.build import ROOT
+from autograder.places import ROOT
 from autograder.timing import machine
 
 IMAGES = ROOT / "course" / "images"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import read_script
 from autograder.notebooks.regions import without_markers
+from autograder.places import SOLUTIONS
 from autograder.stages import find_stage
 
 
@@ -17,8 +18,6 @@ def solved(stage_name: str = "save-and-reuse", sharing: bool = False) -> SimpleN
 
     With `sharing` also the shared prefix of save-and-reuse's last section: SharedCache, generate_sharing.
     """
-    from autograder.notebooks.given import SOLUTIONS
-
     stage = find_stage(stage_name)
     given = types.ModuleType("given")
     exec(given_source(stage) or "", given.__dict__)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from autograder.cli.errors import EXIT_FAILED, UserError
-
-ROOT = Path(__file__).resolve().parents[2]
+from autograder.places import ROOT, SOLUTIONS
 
 
 def require_checkout(what: str) -> None:
     """Refuse what an installed package cannot do, because solutions/ and the sample class are not part of it."""
-    if not (ROOT / "solutions").is_dir():
+    if not SOLUTIONS.is_dir():
         raise UserError(f"{what} needs a clone of the course's repository; it is not part of the installed package.")
 
 

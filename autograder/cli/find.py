@@ -1,4 +1,4 @@
-"""Which notebook is meant, and which stage it belongs to."""
+"""Which notebook is meant, and which stage it belongs to; and which course."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.cli.errors import UserError
+from autograder.places import CONFIG
 from autograder.stages import GRADED_STAGES, Stage, find_stage
 
 SUFFIXES = (".ipynb", ".py")
@@ -79,6 +80,19 @@ def _in_this_folder(stage: Stage | None) -> Work:
         raise UserError(f"There are several notebooks here ({names}); choose one with --notebook.")
     whose = f"of the stage {stage.name}" if stage else "of the course"
     raise UserError(f"There is no notebook {whose} in this folder; go to its folder, or name it with --notebook PATH.")
+
+
+def find_course(course: Path | None) -> Path:
+    """The course folder: the one that is named, or the nearest of this folder, course/ in it, and those above."""
+    if course is not None:
+        if not (course / CONFIG).is_file():
+            raise UserError(f"{course} is not a course folder: it has no {CONFIG}.")
+        return course.resolve()
+    here = Path.cwd()
+    for folder in (here, here / "course", *here.parents):
+        if (folder / CONFIG).is_file():
+            return folder
+    raise UserError(f"There is no {CONFIG} in this folder, in course/ or above; name the course with --course PATH.")
 
 
 def with_checks(stage: Stage) -> Stage:

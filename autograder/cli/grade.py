@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.errors import EXIT_FAILED, UserError
-from autograder.cli.find import with_checks
+from autograder.cli.find import find_course, with_checks
+from autograder.places import CONFIG
 from autograder.stages import GRADED_STAGES, Stage, find_stage
 from autograder.threads import use_one_thread
 from autograder.whole_file import whole_file
@@ -21,10 +22,10 @@ from autograder.whole_file import whole_file
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from autograder.grading.class_run import Course
     from autograder.grading.outcome import Outcome
     from autograder.grading.records import Record
 
-CONFIG = "nbgrader_config.py"
 _COLUMNS = ("assignment", "student", "status", "score", "max_score", "seconds", "graded_at", "bugs", "reason", "stale")
 
 
@@ -77,7 +78,7 @@ def run(
         try:
             marking = Course(folder, _Unexpected(console), require_sandbox)
             todo = [stage for stage in chosen if marking.handed_in(stage, students)]
-            _refuse_when_empty(marking, folder, chosen, todo, students, named=bool(stages))
+            _refuse_when_empty(marking, chosen, todo, students, named=bool(stages))
         except CourseProblem as problem:
             raise UserError(str(problem)) from None
         progress.remove_task(waiting)
@@ -101,20 +102,9 @@ def run(
     return EXIT_FAILED if any(outcome.not_graded for outcome in outcomes) else 0
 
 
-def find_course(course: Path | None) -> Path:
-    """The course folder: the one that is named, or the nearest of this folder, course/ in it, and those above."""
-    if course is not None:
-        if not (course / CONFIG).is_file():
-            raise UserError(f"{course} is not a course folder: it has no {CONFIG}.")
-        return course.resolve()
-    here = Path.cwd()
-    for folder in (here, here / "course", *here.parents):
-        if (folder / CONFIG).is_file():
-            return folder
-    raise UserError(f"There is no {CONFIG} in this folder, in course/ or above; name the course with --course PATH.")
-
-
-def _refuse_when_empty(marking, folder, chosen, todo, students, named: bool) -> None:
+def _refuse_when_empty(
+    marking: Course, chosen: Sequence[Stage], todo: Sequence[Stage], students: Sequence[str], named: bool
+) -> None:
     handed_in = {student for stage in todo for student in marking.handed_in(stage, students)}
     unknown = [student for student in students if student not in handed_in]
     where = ", ".join(stage.assignment for stage in chosen) if named else "any stage"
@@ -124,11 +114,11 @@ def _refuse_when_empty(marking, folder, chosen, todo, students, named: bool) -> 
             f"c.CourseDirectory.student_id_exclude in {CONFIG} leaves out {names}; change it, or --student."
         )
     if unknown:
-        raise UserError(f"{', '.join(unknown)} handed in nothing for {where} (in {folder}/submitted/STUDENT/).")
+        raise UserError(f"{', '.join(unknown)} handed in nothing for {where} (in {marking.submitted}/STUDENT/).")
     empty = [stage.assignment for stage in chosen if stage not in todo]
     if empty and (named or not todo):
         which = ", ".join(empty) if named else "any stage"
-        raise UserError(f"Nothing was handed in for {which} (in {folder}/submitted/STUDENT/).")
+        raise UserError(f"Nothing was handed in for {which} (in {marking.submitted}/STUDENT/).")
 
 
 def _bar(progress: Progress, stage: Stage):

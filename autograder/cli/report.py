@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from autograder.cli.errors import UserError
-from autograder.cli.find import with_checks
-from autograder.cli.grade import find_course
+from autograder.cli.find import find_course, with_checks
 from autograder.stages import find_stage
 from autograder.whole_file import whole_file
 
@@ -15,16 +14,22 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     """Write the page, and print the things to talk about and where the page is."""
     stage = with_checks(find_stage(stage_name))
     folder = find_course(course)
-    path = output or folder / "autograded" / f"report-{stage.assignment}.html"
+    here = Path.cwd()  # reading the configuration changes it
 
+    from autograder.grading.class_run import Course, CourseProblem
     from autograder.grading.submission import printable
     from autograder.report.collect import collect
     from autograder.report.page import page
 
-    report = collect(folder, stage)
+    try:
+        marked = Course(folder)
+    except CourseProblem as problem:
+        raise UserError(str(problem)) from None
+    path = output or marked.autograded / f"report-{stage.assignment}.html"
+    report = collect(marked.submitted, marked.autograded, stage, marked.excluded)
     if report is None:
         raise UserError(f"Nothing of {stage.assignment} is marked in {folder}; run: autograder grade {stage.name}")
-    _write(path, page(report))
+    _write(path, here, page(report))
     graded = len(report.graded)
     print(f"{stage.assignment}: {graded} of {len(report.rows)} submissions graded", end="")
     print(f", median {report.median:g} of {report.most:g} points" if graded else "")
@@ -34,10 +39,10 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     return 0
 
 
-def _write(path: Path, content: str) -> None:
-    """The whole file or, with one sentence, none."""
+def _write(path: Path, here: Path, content: str) -> None:
+    """The whole file or, with one sentence, none. A path that is not absolute begins in the folder `here`."""
     try:
-        with whole_file(path) as file:
+        with whole_file(here / path) as file:
             file.write(content)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

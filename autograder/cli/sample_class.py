@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from autograder.cli.build import ROOT
 from autograder.cli.errors import UserError
+from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, Stage
 
 MARKER = ".sample-class"  # in a folder that was made here, and may be made anew

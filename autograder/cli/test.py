@@ -81,7 +81,8 @@ def _given(work: Work) -> Iterator[Path | None]:
     if not earlier_stages(work.stage):
         yield beside if beside.exists() else None
         return
-    from autograder.notebooks.given import SOLUTIONS, given_source, is_courses_own
+    from autograder.notebooks.given import given_source, is_courses_own
+    from autograder.places import SOLUTIONS
 
     if beside.exists():
         if not is_courses_own(beside.read_text(encoding="utf-8", errors="replace"), work.stage):

@@ -18,11 +18,10 @@ from nbgrader.converters import Autograde, NbGraderException  # noqa: E402
 from autograder.grading.batch import CourseProblem, folders_of  # noqa: E402
 from autograder.grading.exporter import SubmissionExporter  # noqa: E402
 from autograder.grading.outcome import Outcome, Watcher  # noqa: E402
+from autograder.places import CONFIG  # noqa: E402
 from autograder.stages import Stage  # noqa: E402
 
 __all__ = ["Course", "CourseProblem"]
-
-CONFIG = "nbgrader_config.py"
 
 
 class Course:
@@ -47,6 +46,10 @@ class Course:
     @property
     def autograded(self) -> Path:
         return Path(self._app.coursedir.root) / self._app.coursedir.autograded_directory
+
+    @property
+    def submitted(self) -> Path:
+        return Path(self._app.coursedir.root) / self._app.coursedir.submitted_directory
 
     @property
     def excluded(self) -> list[str]:

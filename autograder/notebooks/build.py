@@ -22,10 +22,9 @@ from autograder.notebooks.errors import BuildError
 from autograder.notebooks.given import GIVEN, given_hash, given_source
 from autograder.notebooks.marks import ScriptCell, read_stage
 from autograder.notebooks.sorting import CHARTS, chart_hash
+from autograder.places import CONFIG, ROOT, SOLUTIONS
 from autograder.stages import STAGES, Stage
 
-ROOT = Path(__file__).parents[2]
-CONFIG_NAME = "nbgrader_config.py"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -42,8 +41,8 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
 
     course = (course or root / "course").resolve()
     course.mkdir(parents=True, exist_ok=True)
-    if not (course / CONFIG_NAME).exists():
-        shutil.copyfile(ROOT / "course" / CONFIG_NAME, course / CONFIG_NAME)
+    if not (course / CONFIG).exists():
+        shutil.copyfile(ROOT / "course" / CONFIG, course / CONFIG)
     course_secret(course)
     if course == ROOT / "course":
         for path, text in _known().items():
@@ -81,7 +80,7 @@ def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAG
 
 def _known() -> dict[Path, str]:
     """The files by which `autograder test` knows the course's charts without their tags, and each given.py."""
-    cells = [cell for stage in STAGES for cell in read_stage(stage, ROOT / "solutions")]
+    cells = [cell for stage in STAGES for cell in read_stage(stage, SOLUTIONS)]
     charts = sorted({chart_hash(cell.source) for cell in cells if cell.kind == "chart"})
     given = {stage.module: given_source(stage) for stage in STAGES}
     lines = [f"{module} {given_hash(text)}" for module, text in given.items() if text is not None]
@@ -127,7 +126,7 @@ def _cell_id(cell: ScriptCell, taken: set[str]) -> str:
 
 
 def _course_config(course: Path) -> Config:
-    return PyFileConfigLoader(CONFIG_NAME, path=str(course)).load_config()
+    return PyFileConfigLoader(CONFIG, path=str(course)).load_config()
 
 
 def _generate(stage: Stage, folder: Path, config: Config | None) -> None:

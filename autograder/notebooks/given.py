@@ -12,9 +12,9 @@ from pathlib import Path
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.marks import ScriptCell, read_script
 from autograder.notebooks.regions import without_markers
+from autograder.places import SOLUTIONS
 from autograder.stages import Stage, earlier_stages
 
-SOLUTIONS = Path(__file__).parents[2] / "solutions"
 GIVEN = Path(__file__).with_name("given.txt")  # made by the build: each stage's module, and the hash of its given.py
 
 _ABOUT = (

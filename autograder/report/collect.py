@@ -146,9 +146,11 @@ class ClassReport:
         return len({student for remark in self.remarks if remark.what == what for student in remark.students})
 
 
-def collect(course: Path, stage: Stage) -> ClassReport | None:
-    """The report on a stage; None when nothing of it has been marked."""
-    autograded, submitted = course / "autograded", course / "submitted"
+def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[str] = ()) -> ClassReport | None:
+    """The report on a stage, without the students excluded; None when nothing of it has been marked.
+
+    submitted and autograded: the folders of the course that nbgrader calls so.
+    """
     records = _records(autograded, stage)
     folders = {recorded_name(p.parent.name): p for p in sorted(submitted.glob(f"*/{stage.assignment}")) if p.is_dir()}
     folders = {student: folder for student, folder in folders.items() if not student.startswith(".")}
@@ -157,7 +159,7 @@ def collect(course: Path, stage: Stage) -> ClassReport | None:
         return None
     version = checks_version(stage.name)
     rows, remarks = [], []
-    for student in sorted({*records, *folders, *unread}):
+    for student in sorted({*records, *folders, *unread}.difference(excluded)):
         row, said = _row(student, records.get(student))
         rows.append(row)
         remarks += said

@@ -9,7 +9,8 @@ from nbgrader.api import Gradebook
 
 from autograder.cli.sample_class import write_submission
 from autograder.judge.framework import checks_of
-from autograder.notebooks.build import ROOT, build
+from autograder.notebooks.build import build
+from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.tests.submissions import solved_cells
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autograder.places import ROOT
 from autograder.stages import STAGES
 
 try:
@@ -17,7 +18,6 @@ try:
 except ModuleNotFoundError:  # Python 3.10; pytest brings this one
     import tomli as tomllib
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*.md"))]
 TOP_LEVEL = {".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "autograder", "course", "data",
              ".gitattributes", "environment.yml", "pyproject.toml", "solutions"}  # fmt: skip

@@ -10,8 +10,9 @@ from autograder.judge.cases import Cases
 from autograder.judge.framework import checks_of, run_check
 from autograder.judge.student import Student
 from autograder.notebooks.given import given_source
+from autograder.places import SOLUTIONS
 from autograder.stages import GRADED_STAGES, find_stage
-from autograder.tests.submissions import SOLUTIONS, Right, Wrong, submissions_of
+from autograder.tests.submissions import Right, Wrong, submissions_of
 from autograder.worker.client import Cell, Worker
 
 HIDDEN_SEED = 20_011  # any seed but the visible one

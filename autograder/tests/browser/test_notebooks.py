@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from autograder.judge.framework import checks_of
+from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.tests.browser.jupyter import NotebookPage, jupyter_lab
 from autograder.tests.submissions import solved_cells
 
-RELEASE = Path(__file__).parents[3] / "course" / "release"
+RELEASE = ROOT / "course" / "release"
 STAGE = find_stage("kv-cache")
 
 

@@ -14,9 +14,10 @@ from autograder.judge.student import AsText, AsTuple, Entry, StudentError, local
 from autograder.model import load_tokenizer
 from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import read_stage
+from autograder.places import SOLUTIONS
 from autograder.prompts import filler
 from autograder.stages import find_stage
-from autograder.tests.submissions import SOLUTIONS, solved_cells
+from autograder.tests.submissions import solved_cells
 from autograder.worker.client import Cell
 
 STAGE = "failure-modes"

@@ -8,7 +8,8 @@ from autograder.judge.bugs import NOT_WRITTEN
 from autograder.judge.framework import checks_of, run_check
 from autograder.judge.student import Student
 from autograder.notebooks.regions import released
-from autograder.tests.submissions import SOLUTIONS, solved_cells
+from autograder.places import SOLUTIONS
+from autograder.tests.submissions import solved_cells
 from autograder.worker.runtime import Runtime
 
 HIDDEN_SEED = 4

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from autograder.cli.build import ROOT
 from autograder.cli.marks_table import gradebook_scores
 from autograder.cli.sample_class import UNSOLVED, a_class_of, stages_with_submissions
 from autograder.grading.records import read_records
 from autograder.judge.framework import checks_of
+from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, find_stage
 from autograder.tests.cli.test_commands import COMMAND
 from autograder.tests.submissions import Right, Wrong, submissions_of

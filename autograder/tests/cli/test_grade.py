@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from autograder.cli.errors import UserError
-from autograder.cli.grade import find_course, run, write_csv
+from autograder.cli.find import find_course
+from autograder.cli.grade import run, write_csv
 from autograder.grading.outcome import STALE, Line, Outcome
 from autograder.grading.records import Record
 from autograder.stages import UnknownStage

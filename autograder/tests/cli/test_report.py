@@ -15,6 +15,7 @@ from autograder.grading.records import record_path
 from autograder.grading.submission import recorded_name
 from autograder.judge.bugs import POSITIONS_RESET
 from autograder.judge.framework import checks_of
+from autograder.places import CONFIG
 from autograder.report.collect import collect
 from autograder.report.drawing import score_histogram, seconds_histogram
 from autograder.report.page import page, text
@@ -79,7 +80,7 @@ def copy(course, tmp_path):
     """The course once more, for a test that changes it."""
     return SimpleNamespace(
         folder=shutil.copytree(course.folder, tmp_path / "class"),
-        page=lambda: Reader(page(collect(tmp_path / "class", STAGE))),
+        page=lambda: Reader(page(collect(tmp_path / "class/submitted", tmp_path / "class/autograded", STAGE))),
         record=lambda student: record_path(tmp_path / "class" / "autograded", STAGE.assignment, student),
     )
 
@@ -314,6 +315,28 @@ def test_the_page_goes_where_it_is_wanted(course, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_the_folders_are_those_of_the_configuration(copy):
+    for name in ("submitted", "autograded"):
+        (copy.folder / name).rename(copy.folder / f"{name}-here")
+    with open(copy.folder / CONFIG, "a", encoding="utf-8") as config:
+        config.write("c.CourseDirectory.submitted_directory = 'submitted-here'\n")
+        config.write("c.CourseDirectory.autograded_directory = 'autograded-here'\n")
+        config.write("c.CourseDirectory.student_id_exclude = 'student-1,student-2'\n")
+    before, after = N_GRADED + N_NOT_GRADED, N_GRADED + N_NOT_GRADED - 2
+    report = autograder("report", STAGE.name, cwd=copy.folder)
+    assert report.stdout.startswith(f"{STAGE.assignment}: {before - 2 - N_NOT_GRADED} of {after} submissions graded")
+    assert (copy.folder / "autograded-here" / f"report-{STAGE.assignment}.html").is_file()
+    unknown = autograder("grade", STAGE.name, "--student", "nobody", cwd=copy.folder)
+    assert "submitted-here/STUDENT/" in unknown.stderr
+
+
+def test_a_configuration_that_cannot_be_read_is_told(copy):
+    (copy.folder / CONFIG).write_text("c = (", encoding="utf-8")
+    run = autograder("report", STAGE.name, cwd=copy.folder)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1
+    assert "nbgrader_config.py cannot be used (SyntaxError" in run.stderr
+
+
 # Drawings
 
 
@@ -346,4 +369,4 @@ def test_seconds_are_drawn_in_steps():
 
 
 def test_every_stage_can_be_reported(tmp_path):
-    assert collect(tmp_path, find_stage("forward-pass")) is None
+    assert collect(tmp_path / "submitted", tmp_path / "autograded", find_stage("forward-pass")) is None

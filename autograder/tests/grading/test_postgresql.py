@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.notebooks.build import ROOT, build
+from autograder.notebooks.build import build
+from autograder.places import ROOT
 from autograder.tests.course import CHECKS, STAGE, Course, own_cell
 from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, marks, run, start
 from autograder.tests.submissions import Wrong, submissions_of

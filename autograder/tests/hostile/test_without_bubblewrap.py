@@ -10,10 +10,11 @@ import pytest
 
 from autograder.grading.grade import grade_submission
 from autograder.notebooks.given import given_source
+from autograder.places import SOLUTIONS
 from autograder.stages import find_stage
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.hostile.attacks import ZEROS
-from autograder.tests.submissions import SOLUTIONS, solved_cells
+from autograder.tests.submissions import solved_cells
 from autograder.worker.client import Cell
 
 WITHOUT = {"AUTOGRADER_NO_BWRAP": "1"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,9 @@ from safetensors.numpy import load_file
 
 from autograder.judge.recompute import Reference, recompute
 from autograder.model import load_model, load_tokenizer
+from autograder.places import ROOT
 
-DATA = Path(__file__).parents[3] / "data"
+DATA = ROOT / "data"
 GOLDEN = json.loads((DATA / "golden" / "golden.json").read_text())
 LOGITS = load_file(DATA / "golden" / "logits.safetensors")
 TOLERANCE = 1e-4

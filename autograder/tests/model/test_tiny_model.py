@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from autograder.judge.recompute import Reference
 from autograder.model import load_model, load_tokenizer, tensors_of
+from autograder.places import ROOT
 
-DATA = Path(__file__).parents[3] / "data"
+DATA = ROOT / "data"
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from autograder.model import ModelError, load_tokenizer
 from autograder.model.load import model_folder
+from autograder.places import ROOT
 
 TEXTS = [
     "",
@@ -40,7 +40,7 @@ def test_any_text_there_and_back(tokenizer, text):
 
 
 def test_the_whole_text_there_and_back(tokenizer):
-    path = Path(__file__).parents[3] / "data" / "tinyshakespeare.txt"
+    path = ROOT / "data" / "tinyshakespeare.txt"
     text = path.read_text(encoding="utf-8")
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text

@@ -9,10 +9,11 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.judge.framework import checks_of
-from autograder.notebooks.build import ROOT, build, check_release_is_current
+from autograder.notebooks.build import build, check_release_is_current
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.regions import BEGIN, END, defined_names
 from autograder.notebooks.sorting import chart_hash, known_charts
+from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, STAGES
 
 EACH_STAGE = pytest.mark.parametrize("stage", STAGES, ids=lambda s: s.name)

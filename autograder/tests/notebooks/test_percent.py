@@ -1,13 +1,12 @@
 """Python files are read as cells, as jupytext reads them."""
 
-from pathlib import Path
-
 import jupytext
 import pytest
 
 from autograder.notebooks.percent import parse_python
+from autograder.places import SOLUTIONS
 
-SCRIPTS = sorted((Path(__file__).parents[3] / "solutions").glob("*.py"))
+SCRIPTS = sorted(SOLUTIONS.glob("*.py"))
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from autograder.judge.recompute import Reference  # noqa: E402
 from autograder.model import GPT2Config, load_model, load_tokenizer, random_model, tensors_of  # noqa: E402
 from autograder.model.config import config_to_hf  # noqa: E402
 from autograder.model.load import model_folder  # noqa: E402
+from autograder.places import ROOT  # noqa: E402
 
 TOLERANCE = 1e-4
 
@@ -241,7 +241,7 @@ def test_the_committed_tokenizer(committed):
     peer, ours = transformers.AutoTokenizer.from_pretrained(model_folder("tiny")), load_tokenizer("tiny")
     assert len(peer) == ours.n_vocab == committed.config.vocab_size
     assert peer.eos_token_id == ours.eot_id == committed.config.eos_token_id
-    text = (Path(__file__).parents[3] / "data" / "tinyshakespeare.txt").read_text(encoding="utf-8")[-20_000:]
+    text = (ROOT / "data" / "tinyshakespeare.txt").read_text(encoding="utf-8")[-20_000:]
     for sample in (text, "  naïve\t🙂<|endoftext|>\r\n"):
         ids = peer(sample, verbose=False)["input_ids"]
         assert ids == ours.encode(sample)

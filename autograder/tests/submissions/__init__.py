@@ -10,13 +10,11 @@ from __future__ import annotations
 import functools
 import importlib
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import jupytext
 
+from autograder.places import SOLUTIONS
 from autograder.stages import Stage, find_stage
-
-SOLUTIONS = Path(__file__).parents[3] / "solutions"
 
 
 @dataclass(frozen=True)

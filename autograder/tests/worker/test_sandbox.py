@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from autograder.places import ROOT
 from autograder.tests.waiting import wait_until
 from autograder.worker import sandbox
 from autograder.worker.client import Cell, Worker, WorkerGone
 from autograder.worker.limits import has_system_call_filter
 from autograder.worker.sandbox import FOLDER_BYTES, PACKAGE, SandboxMissing, isolation
 
-ROOT = PACKAGE.parent
 in_bubblewrap = pytest.mark.skipif(not isolation().complete, reason="bubblewrap does not work here")
 filtered = pytest.mark.skipif(not has_system_call_filter(), reason="no system call filter on this machine")
 
