@@ -16,6 +16,7 @@ Seconds depend on the machine and are for charts only: no score in this course d
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import platform
@@ -214,8 +215,9 @@ def cpu_name() -> str:
         if platform.system() == "Darwin":
             import subprocess
 
-            command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-            name = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            with contextlib.suppress(OSError):
+                name = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     for mark in ("(R)", "(TM)", "CPU "):
         name = name.replace(mark, "")
     return " ".join(name.split()) or platform.processor() or platform.machine() or "unknown processor"

@@ -15,11 +15,13 @@ from autograder.timing import Measurement, measure
 
 # In a new process: seconds and the growth of the peak memory, for loading and for then reading every weight once.
 _LOAD = """
-import json, re, sys, time
+import json, re, resource, sys, time
 from autograder.model import load_model, tensors_of
 import autograder.model.load, numpy  # so that only the model itself is measured
 
 def peak():
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 
 before = peak()

@@ -107,12 +107,13 @@ def grade(
     gradebook alone; `nbgrader export` writes those. "stale" says why a score is not of what is there now.
     """
     from autograder.cli.grade import run
+    from autograder.model.config import MODEL_VARIABLE, chosen_model
 
     _end_tidily()
-    if os.environ.get("AUTOGRADER_MODEL"):
+    if chosen_model() != "tiny":
         from autograder.model.load import absolute_name
 
-        os.environ["AUTOGRADER_MODEL"] = absolute_name(None)  # nbgrader works in the course's folder
+        os.environ[MODEL_VARIABLE] = absolute_name(None)  # nbgrader works in the course's folder
     status = run(
         stages or [],
         course=course,

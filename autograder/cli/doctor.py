@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from autograder.cli.errors import EXIT_FAILED
+from autograder.model.config import MODEL_VARIABLE, chosen_model
 
 PACKAGE = "prefix-cache-course"
 
@@ -65,14 +66,20 @@ def _python() -> Finding:
 
 def _package() -> Finding:
     where = Path(__file__).resolve().parents[1]
-    return Finding("autograder", f"{version(PACKAGE)} in {where}")
+    try:
+        return Finding("autograder", f"{version(PACKAGE)} in {where}")
+    except PackageNotFoundError:
+        return Finding("autograder", f"not installed, only found in {where}", f"pip install {where.parent}")
 
 
 def _dependencies() -> Iterator[Finding]:
     """One line for everything that is right, and one for each package that is not."""
     from packaging.requirements import Requirement
 
-    wanted = [Requirement(text) for text in requires(PACKAGE) or () if "extra ==" not in text]
+    try:
+        wanted = [Requirement(text) for text in requires(PACKAGE) or () if "extra ==" not in text]
+    except PackageNotFoundError:
+        return  # what the package needs is not known where it is not installed
     good = []
     for requirement in wanted:
         try:
@@ -110,15 +117,15 @@ def _sandbox() -> Finding:
 
 def _chosen_model() -> Iterator[Finding]:
     """Nothing is said of a model that is there; without one that is not, the rest can still be looked at."""
-    if os.environ.get("AUTOGRADER_MODEL"):
+    if chosen_model() != "tiny":
         from autograder.model import ModelError
         from autograder.model.load import absolute_name
 
         try:
             absolute_name(None)
         except ModelError as error:
-            del os.environ["AUTOGRADER_MODEL"]
-            yield Finding("AUTOGRADER_MODEL", str(error), "unset it, or name a model that is there")
+            del os.environ[MODEL_VARIABLE]
+            yield Finding(MODEL_VARIABLE, str(error), "unset it, or name a model that is there")
 
 
 def _worker() -> Finding:
@@ -154,8 +161,8 @@ def _fetched_models() -> Finding:
     from autograder.model.load import fetched_folder
 
     found = [name for name in PUBLISHED if (fetched_folder(name) / "config.json").is_file()]
-    if chosen := os.environ.get("AUTOGRADER_MODEL"):
-        return Finding("models fetched", f"{', '.join(found) or 'none'}; AUTOGRADER_MODEL={chosen}")
+    if chosen_model() != "tiny":
+        return Finding("models fetched", f"{', '.join(found) or 'none'}; {MODEL_VARIABLE}={chosen_model()}")
     return Finding("models fetched", ", ".join(found) or "none, and none is needed (`autograder fetch gpt2` gets one)")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autograder.cli.errors import UserError
 from autograder.model import ModelError, load_model
-from autograder.model.config import PUBLISHED
+from autograder.model.config import MODEL_VARIABLE, PUBLISHED
 from autograder.model.load import fetched_folder
 
 OWNER = "openai-community"
@@ -30,7 +30,7 @@ def run(name: str) -> int:
     if weights.config != PUBLISHED[name]:
         raise UserError(f"What was fetched has not the shape of {name}. Delete {folder} and fetch again.")
     print(f"{name} is in {folder}")
-    print(f"Use it with `autograder test --model {name}`, AUTOGRADER_MODEL={name} or load_model({name!r}).")
+    print(f"Use it with `autograder test --model {name}`, {MODEL_VARIABLE}={name} or load_model({name!r}).")
     return 0
 
 

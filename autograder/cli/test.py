@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import Work, find_work
 from autograder.judge.bugs import NOT_WRITTEN
+from autograder.model.config import MODEL_VARIABLE, chosen_model
 from autograder.stages import earlier_stages
 from autograder.threads import use_one_thread
 
@@ -27,11 +28,11 @@ _INDENT = " " * 15
 def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | None) -> int:
     """Run the checks once, or again whenever the file is saved; the exit status is 0 when all pass."""
     if model:
-        os.environ["AUTOGRADER_MODEL"] = model  # for the checks, and for the worker that they talk to
-    if os.environ.get("AUTOGRADER_MODEL", "tiny") == "tiny":
+        os.environ[MODEL_VARIABLE] = model  # for the checks, and for the worker that they talk to
+    if chosen_model() == "tiny":
         use_one_thread()
     work = find_work(stage, notebook)
-    if os.environ.get("AUTOGRADER_MODEL"):
+    if chosen_model() != "tiny":
         from autograder.model import load_model
 
         load_model()  # says what is wrong with it, if anything is
@@ -57,7 +58,7 @@ def test_once(work: Work) -> int:
                 work.stage,
                 lambda check_id: VISIBLE_SEED,
                 given,
-                trained=os.environ.get("AUTOGRADER_MODEL"),
+                trained=chosen_model(),
                 hide_inputs=False,
                 on_result=_print_result,
             )
@@ -85,7 +86,11 @@ def _given(work: Work) -> Iterator[Path | None]:
     from autograder.places import SOLUTIONS
 
     if beside.exists():
-        if not is_courses_own(beside.read_text(encoding="utf-8", errors="replace"), work.stage):
+        try:
+            text = beside.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UserError(f"{beside} cannot be read ({error.strerror}); copy the assignment's there again.") from None
+        if not is_courses_own(text, work.stage):
             print("given.py is not the course's, which your work will be marked with: copy that one here again.\n")
         yield beside
         return

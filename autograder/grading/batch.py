@@ -21,7 +21,8 @@ from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits, without_functions
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
 from autograder.grading.handed_in import folder_problem, may_be_copied
-from autograder.grading.lookahead import LookAhead, default_jobs
+from autograder.grading.lookahead import LookAhead
+from autograder.grading.machine import default_jobs
 from autograder.grading.marker import Markers, Marking
 from autograder.grading.notes import Note
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher

@@ -5,41 +5,16 @@ Its threads only wait, each for one of the processes that mark; the loop's own t
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from pathlib import Path
 
 from autograder.grading.submission import Marked
-from autograder.worker.limits import workers_that_fit
 
-CGROUP = Path("/sys/fs/cgroup")
-JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
 WINDOW = (
     64  # how many are marked, or begun, and not yet taken: what is done meanwhile when one of them loops for minutes
 )
-
-
-def default_jobs() -> int:
-    """AUTOGRADER_JOBS if it is set to a number, else as many as may run at a time, if there is memory for so many."""
-    chosen = os.environ.get(JOBS, "")
-    if chosen.isdecimal() and int(chosen) > 0:
-        return int(chosen)
-    return min(_processors(), workers_that_fit())
-
-
-def _processors() -> int:
-    """The processors that this process may use: `taskset`, batch schedulers and containers leave it fewer."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # of cgroups, version 2 and 1
-        with contextlib.suppress(OSError, ValueError):
-            quota, period = (int(n) for name in names for n in (CGROUP / name).read_text(encoding="utf-8").split())
-            if quota > 0 < period:
-                cores = min(cores, -(-quota // period))
-    return max(1, cores)
 
 
 class LookAhead:

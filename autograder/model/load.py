@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.model.config import PUBLISHED, GPT2Config, ModelError, config_from_hf
+from autograder.model.config import PUBLISHED, GPT2Config, ModelError, chosen_model, config_from_hf
 from autograder.model.safetensors_file import map_tensors
 from autograder.model.weights import Weights, plain_name, weights_from_tensors
 
@@ -36,7 +36,7 @@ def load_model(name_or_path: str | Path | None = None) -> Weights:
 def resolve_name(name_or_path: str | Path | None) -> str:
     """The name or path that is meant when it may be left out."""
     if name_or_path is None:
-        name_or_path = os.environ.get("AUTOGRADER_MODEL") or "tiny"
+        name_or_path = chosen_model()
     return os.fspath(name_or_path)
 
 
@@ -55,7 +55,10 @@ def model_folder(name: str) -> Path:
         if not (folder / "config.json").is_file():
             raise ModelError(f"{name} is not on this machine (looked in {folder}); run `autograder fetch {name}`")
         return folder
-    folder = Path(name).expanduser()
+    try:
+        folder = Path(name).expanduser()
+    except RuntimeError:  # of an account that there is not
+        folder = Path(name)
     if folder.is_file():
         raise ModelError(f"{folder} is a file; give the folder that holds config.json and model.safetensors")
     if not folder.is_dir():

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from autograder.model.config import chosen_model
+
 MEMORY_BYTES = 2 * 2**30  # address space; an honest worker needs a tenth of it
 LARGE_MODEL_BYTES = 8 * 2**30  # where another model than the course's is used for grading
 PROCESSOR_SECONDS = 1800  # ends a worker whose grader is gone; the grader's own deadlines are much shorter
@@ -88,26 +90,12 @@ def apply(memory_bytes: int = MEMORY_BYTES, in_a_kernel: bool = False) -> list[s
 
 def memory_bytes() -> int:
     """What a worker may use, for the trained model that is graded with."""
-    return MEMORY_BYTES if os.environ.get("AUTOGRADER_MODEL", "") in ("", "tiny") else LARGE_MODEL_BYTES
-
-
-def workers_that_fit() -> int:
-    """How many workers may use all that they are allowed to without more than this machine's memory."""
-    memory = physical_memory()
-    return max(1, round(memory / memory_bytes())) if memory else 1000
+    return MEMORY_BYTES if chosen_model() == "tiny" else LARGE_MODEL_BYTES
 
 
 def has_system_call_filter() -> bool:
     """Whether `apply` knows the system calls of this machine."""
     return sys.platform.startswith("linux") and os.uname().machine in AUDIT and sys.maxsize > 2**32
-
-
-def physical_memory() -> int | None:
-    """The machine's memory in bytes; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def _resource_limits(memory_bytes: int) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from autograder.model.config import MODEL_VARIABLE, chosen_model
 from autograder.threads import BLAS_VARIABLES
 from autograder.worker import fork_server, limits
 from autograder.worker.pipes import Pipes
@@ -28,14 +29,14 @@ _PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT")
 def environment(home: str) -> dict[str, str]:
     """All that a student's process is told of this machine's environment."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    if os.environ.get("AUTOGRADER_MODEL"):
+    if chosen_model() != "tiny":
         from autograder.model.load import absolute_name
 
-        env["AUTOGRADER_MODEL"] = absolute_name(None)  # its home and its folder are others
+        env[MODEL_VARIABLE] = absolute_name(None)  # its home and its folder are others
     env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
     env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
     env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
-    return env | {"HOME": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
+    return env | {"HOME": home, "USERPROFILE": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
 
 class Processes:

@@ -19,6 +19,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.model.config import chosen_model
 from autograder.worker.limits import has_system_call_filter
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -167,7 +168,7 @@ def _python_folders() -> list[str]:
 
 def _model_folders() -> list[str]:
     folders = [str(PACKAGE.parent / "data" / "tiny-gpt2")]
-    if os.environ.get("AUTOGRADER_MODEL"):
+    if chosen_model() != "tiny":
         from autograder.model.load import absolute_name
 
         chosen = Path(absolute_name(None))

@@ -181,6 +181,15 @@ def test_a_model_may_be_given_by_name_or_by_any_path(student, tmp_path, monkeypa
     assert result.returncode == 0, result.stdout
 
 
+def test_a_given_py_that_cannot_be_read_is_told(student):
+    notebook = student(solution())
+    (notebook.parent / "given.py").unlink()
+    (notebook.parent / "given.py").mkdir()
+    result = autograder("test", cwd=notebook.parent)
+    assert result.returncode == 2
+    assert re.search(r"given\.py cannot be read \(.*\); copy the assignment's there again\.$", result.stderr.strip())
+
+
 # Watching
 
 

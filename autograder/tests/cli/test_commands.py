@@ -116,6 +116,22 @@ def test_doctor_says_what_to_do_about_what_is_missing(tmp_path):
     assert "2 to put right." in result.stdout
 
 
+def test_doctor_says_that_the_package_was_only_found(tmp_path):
+    code = """if True:
+        import importlib.metadata, sys
+        def missing(name):
+            raise importlib.metadata.PackageNotFoundError(name)
+        importlib.metadata.version = importlib.metadata.requires = missing
+        sys.argv = ["autograder", "doctor"]
+        from autograder.cli import main
+        main()
+    """
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "not installed, only found in" in result.stdout
+    assert "pip install " in result.stdout
+
+
 def test_doctor_says_that_no_cell_can_be_run_where_the_package_is_seen_through_pythonpath(tmp_path):
     """Or installed with --user: the process that runs the cells sees neither."""
     path = os.pathsep.join(p for p in sys.path if p and os.path.isdir(p) and not p.startswith(sys.base_prefix))

@@ -1,13 +1,11 @@
 """Submissions are marked ahead of the loop that stores them, in order of asking, within a window."""
 
-import os
 import threading
 import time
 
 import pytest
 
-from autograder.grading import lookahead
-from autograder.grading.lookahead import LookAhead, default_jobs
+from autograder.grading.lookahead import LookAhead
 from autograder.tests.waiting import wait_until
 
 STUDENTS = [f"s{n}" for n in range(12)]
@@ -135,33 +133,3 @@ def test_closing_begins_nothing_more():
     assert wait_until(lambda: len(begun) == 2)
     look.close()
     assert begun == ["s0", "s1"]
-
-
-def test_the_number_of_jobs(monkeypatch):
-    monkeypatch.setenv("AUTOGRADER_JOBS", "7")
-    assert default_jobs() == 7
-    for nonsense in ("many", "²", "0", "-1", ""):
-        monkeypatch.setenv("AUTOGRADER_JOBS", nonsense)
-        assert default_jobs() >= 1
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "jobs"),
-    [
-        ("cpu.max", "150000 100000", 2),
-        ("cpu.max", "max 100000", 6),
-        ("cpu.max", "nonsense", 6),
-        ("cpu/cpu.cfs_quota_us", "300000", 3),
-        ("cpu/cpu.cfs_quota_us", "-1", 6),
-        ("other", "", 6),
-    ],
-)
-def test_a_container_has_the_processors_that_it_may_use(monkeypatch, tmp_path, file, text, jobs):
-    monkeypatch.delenv("AUTOGRADER_JOBS", raising=False)
-    monkeypatch.setattr(lookahead, "CGROUP", tmp_path)
-    monkeypatch.setattr(lookahead, "workers_that_fit", lambda: 1000)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(6)), raising=False)
-    (tmp_path / "cpu").mkdir()
-    (tmp_path / file).write_text(text)
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
-    assert default_jobs() == jobs

@@ -107,6 +107,10 @@ def test_the_environment_changes_the_default_only(monkeypatch, write_folder, wei
     assert load_model("tiny").config.n_layer == 12
 
 
+def test_the_home_of_nobody_is_no_model():
+    refused("~nobody-has-this-name/model", "~nobody-has-this-name/model is neither a folder nor the name of a model")
+
+
 def test_an_installed_package_finds_the_model_inside_itself(monkeypatch, tmp_path, write_folder, weights):
     inside = tmp_path / "site-packages" / "autograder"
     (inside / "model").mkdir(parents=True)

@@ -126,18 +126,3 @@ def test_the_numbers_are_those_of_the_systems_headers(machine):
     for table in (limits.DENIED, limits.UNKNOWN, limits.PRETENDED, limits.CONDITIONAL):
         for name, numbers in table.items():
             assert known.get(name, numbers[column]) == numbers[column], name
-
-
-def test_all_workers_together_may_not_use_more_than_the_machine_has(monkeypatch):
-    monkeypatch.delenv("AUTOGRADER_MODEL", raising=False)
-    for memory, workers in ((2**32, 2), (int(7.7 * 2**30), 4), (2**30, 1), (None, 1000)):
-        monkeypatch.setattr(limits, "physical_memory", lambda memory=memory: memory)
-        assert limits.workers_that_fit() == workers
-    monkeypatch.setenv("AUTOGRADER_MODEL", "gpt2")
-    monkeypatch.setattr(limits, "physical_memory", lambda: 2**34)
-    assert limits.workers_that_fit() == 2
-
-
-def test_the_memory_of_this_machine_is_known_or_not_guessed():
-    memory = limits.physical_memory()
-    assert memory is None or memory > 2**28
