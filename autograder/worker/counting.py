@@ -140,7 +140,8 @@ class Meter:
     def _count_rows(self, name, function):
         @functools.wraps(function)
         def counted(*args, **kwargs):
-            shape = np.shape(next(iter((*args, *kwargs.values())), 0))  # [..., tokens, width]
+            rows = next((a for a in (*args, *kwargs.values()) if isinstance(a, np.ndarray)), 0)
+            shape = np.shape(rows)  # [..., tokens, width]
             self._rows[name] = self._rows.get(name, 0.0) + (shape[-2] if len(shape) > 1 else 1)
             return function(*args, **kwargs)
 
@@ -163,7 +164,8 @@ def _n_ids(name: str, args: tuple, kwargs: dict[str, Any]) -> int:
     """How many token ids a function of this name was given."""
     if name == "decode_step":
         return 1
-    return len(next((a for a in (*args, *kwargs.values()) if isinstance(a, (list, tuple, np.ndarray))), [0]))
+    given = (*args, *kwargs.values())  # what only inherits from a list may be the cache
+    return len(next((a for a in given if type(a) in (list, tuple, np.ndarray)), [0]))
 
 
 def _with(node: Any, **changes: Any) -> Any:

@@ -111,18 +111,23 @@ class Runtime:
         from autograder.worker.counting import Meter
 
         meter = Meter()
-        args = [self._argument(a) for a in request.get("args", [])]
-        args = [meter.weights(a) if isinstance(a, Weights) else a for a in args]
-        self._given_out += [a for a in args if isinstance(a, Weights)]
+
+        def noting(argument):
+            if not isinstance(argument, Weights):
+                return argument
+            weights = meter.weights(argument)
+            self._given_out.append(weights)
+            return weights
+
         with meter.watching(self.namespace):
-            reply = self._invoke(self.namespace[request["name"]], {**request, "args": args})
+            reply = self._invoke(self.namespace[request["name"]], request, noting)
         return {**reply, "tokens": meter.tokens}
 
     def _op_method(self, request):
         return self._invoke(getattr(self._handles[request["handle"]], request["name"]), request)
 
-    def _invoke(self, function, request):
-        args = [self._argument(a) for a in request.get("args", [])]
+    def _invoke(self, function, request, prepare=lambda argument: argument):
+        args = [prepare(self._argument(a)) for a in request.get("args", [])]
         kwargs = {key: self._argument(a) for key, a in request.get("kwargs", {}).items()}
         given = (*args, *kwargs.values())
         before = [_snapshot(a) for a in given]
@@ -371,11 +376,13 @@ def _hash_elsewhere(value):
 
 
 def _snapshot(value):
-    if type(value) in _AS_IT_IS:
-        return None
-    if isinstance(value, np.ndarray):
+    """What to compare an argument with after the call; None for an object of the student's, whatever it inherits from.
+
+    A cache may well be a list with a constructor and a clone() of its own.
+    """
+    if type(value) is np.ndarray:
         return value.copy()
-    if isinstance(value, (list, tuple, dict)):
+    if type(value) in (list, tuple, dict):
         return _copy_plain(value)
     return None
 
@@ -385,11 +392,11 @@ def _copy_plain(value):
         return value
     if type(value) is list and _AS_IT_IS.issuperset(map(type, value)):
         return list(value)
-    if isinstance(value, (list, tuple)):
+    if type(value) in (list, tuple):
         return type(value)(_copy_plain(v) for v in value)
     if isinstance(value, Entry):
         return _EntryBefore(value)
-    if isinstance(value, dict):
+    if type(value) is dict:
         return {k: _copy_plain(v) for k, v in value.items()}
     return value
 

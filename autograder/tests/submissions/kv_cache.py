@@ -28,13 +28,19 @@ class LayerCache:
         return sum(k.shape[1] for k in self._k)
 '''
 
-CLONES_LISTS = """
-class ModelCache:
+CLONES_LISTS = '''
+class ModelCache(dict):
+    """Each layer by its number."""
+
     def __init__(self, n_layer):
-        self.layers = tuple(LayerCache() for _ in range(n_layer))
+        super().__init__((i, LayerCache()) for i in range(n_layer))
+
+    @property
+    def layers(self):
+        return tuple(self.values())
 
     def __len__(self):
-        return len(self.layers[-1])
+        return len(self[0])
 
     def clone(self):
         # the lists are copied; the arrays in them are shared, which is safe because nobody writes into them
@@ -42,7 +48,7 @@ class ModelCache:
         for mine, theirs in zip(self.layers, other.layers):
             theirs._k, theirs._v = list(mine._k), list(mine._v)
         return other
-"""
+'''
 
 CONCATENATING = '''
 class LayerCache:
@@ -226,7 +232,7 @@ def kv_cache_bytes(config, n_seq, n_bytes=4):
 RIGHT = [
     Right(
         "lists-of-arrays",
-        "Keeps the appended arrays in lists and joins them when they are read; a clone copies the lists.",
+        "Keeps the appended arrays in lists and joins them when they are read; a clone, which is a dict, copies them.",
         {"layer-cache": LIST_OF_ROWS, "model-cache": CLONES_LISTS, "attend": ATTEND_ROW_BY_ROW},
     ),
     Right(

@@ -3,29 +3,24 @@
 from autograder.tests.submissions import Right, Wrong
 
 LISTS = '''
-class LayerCache:
-    """One list of keys and one of values, an entry [n_head, head_dim] for each token."""
-
-    def __init__(self):
-        self.k, self.v = [], []
+class LayerCache(list):
+    """For each token its key and its value, [n_head, head_dim] each."""
 
     def append(self, k, v):
-        self.k += [k[:, i] for i in range(k.shape[1])]
-        self.v += [v[:, i] for i in range(v.shape[1])]
+        self.extend((k[:, i], v[:, i]) for i in range(k.shape[1]))
 
-    keys = property(lambda self: np.stack(self.k, axis=1))
-    values = property(lambda self: np.stack(self.v, axis=1))
-
-    def __len__(self):
-        return len(self.k)
+    keys = property(lambda self: np.stack([k for k, _ in self], axis=1))
+    values = property(lambda self: np.stack([v for _, v in self], axis=1))
 
 
-class ModelCache:
-    def __init__(self, n_layer):
-        self.layers = [LayerCache() for _ in range(n_layer)]
+class ModelCache(tuple):
+    def __new__(cls, n_layer):
+        return super().__new__(cls, (LayerCache() for _ in range(n_layer)))
+
+    layers = property(lambda self: self)
 
     def __len__(self):
-        return len(self.layers[0])
+        return len(self[0])
 
 
 def cached_block(x, block, n_head, layer_cache):
@@ -259,7 +254,7 @@ def advance(token_ids, position, weights, cache):
 '''
 
 RIGHT = [
-    Right("lists", "Lists of rows for the cache; one query at a time, so no mask.", {"cached-block": LISTS}),
+    Right("lists", "The cache is a tuple of lists of rows; one query at a time, so no mask.", {"cached-block": LISTS}),
     Right(
         "steps",
         "prefill is a loop of decode steps, which refuse any position but the next; prints and warnings.",

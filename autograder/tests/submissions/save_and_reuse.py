@@ -27,16 +27,15 @@ class LayerCache:
         return sum(k.shape[1] for k in self.k)
 
 
-class ModelCache:
+class ModelCache(list):
     def __init__(self, n_layer):
-        self.layers = tuple(LayerCache() for _ in range(n_layer))
+        super().__init__(LayerCache() for _ in range(n_layer))
 
-    def __len__(self):
-        return len(self.layers[0])
+    layers = property(lambda self: self)
 
     def clone(self):
-        other = ModelCache(len(self.layers))
-        for mine, its in zip(self.layers, other.layers):
+        other = ModelCache(len(self))
+        for mine, its in zip(self, other):
             its.k, its.v = list(mine.k), list(mine.v)  # the arrays are never written to
         return other
 
@@ -336,7 +335,7 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
 RIGHT = [
     Right(
         "lists",
-        "Every append keeps its arrays in a list; the suffix is decoded token by token.",
+        "The cache is a list of layers, and a layer has a list of arrays; the suffix is decoded token by token.",
         {"save-prefix-cache": _LISTS, "generate-with-prefix": _TOKEN_BY_TOKEN},
     ),
     Right("preallocated", "One buffer for keys and values, doubled when full.", {"save-prefix-cache": _PREALLOCATED}),

@@ -153,6 +153,24 @@ def test_calls_are_counted_once_whoever_calls_whom():
     assert count(source.replace("{step}", again))[1] == RECOMPUTED
 
 
+@pytest.mark.parametrize("attend", ["attend", "look_back"])
+def test_a_cache_that_is_a_list_is_taken_for_neither_rows_nor_ids(attend):
+    source = """
+import numpy as np
+class ModelCache(list): pass
+def attend(cache, q): pass
+def advance(cache, token_ids, weights):
+    for _ in weights.blocks:
+        attend(cache, np.zeros((2, len(token_ids), 3)))
+def generate(prompt_ids, n_new, weights):
+    cache = ModelCache([[], np.zeros((2, 3))])
+    for i in range(n_new):
+        advance(cache, prompt_ids if i == 0 else [i % 7], weights=weights)
+    return [i % 7 for i in range(n_new)]
+"""
+    assert count(source.replace("attend", attend))[1] == CACHED
+
+
 def test_models_with_watched_weights_stay_alive_as_long_as_the_student():
     """Who keeps float64 copies by id() must never meet an id again that belonged to other weights."""
     source = """

@@ -30,6 +30,19 @@ def liar():
         def __eq__(self, other): return True
         def __array__(self, dtype=None, copy=None): return np.array([None], dtype=object)
     return Liar()
+def of_kind(kind):
+    class Cache({"list": list, "tuple": tuple, "dict": dict, "array": np.ndarray}[kind]):
+        def __new__(cls, n_layer): return super().__new__(cls, (n_layer,) if kind in ("tuple", "array") else ())
+        def __init__(self, n_layer): self.rows = []
+        def __eq__(self, other): raise ValueError("a cache is not compared")
+        def copy(self): raise ValueError("a cache is not copied")
+        def clone(self): return self
+        def grow(self, ids): self.rows.extend(ids)
+        __iter__ = __getitem__ = __contains__ = copy
+    return Cache(3)
+def grow(cache, ids):
+    cache.grow(ids)
+    return cache.rows
 """
 
 
@@ -92,6 +105,16 @@ def test_a_changed_argument_costs_no_other_check(student):
     ids = [1, 2]
     assert student.ids("spoil", ids) == [1, 2, 0]
     assert ids == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "dict", "array"])
+def test_an_object_that_inherits_from_a_plain_type_is_passed_as_it_is_and_is_never_copied(student, kind):
+    student.watched = frozenset({"grow"})
+    cache = student.handle("of_kind", kind)
+    assert student.ids("grow", cache, [1, 2]) == [1, 2]
+    assert student.counted_ids("grow", cache, [3])[0] == [1, 2, 3]
+    student.method(student.method(cache, "clone", returns="handle"), "grow", [4], returns="none")
+    assert student.ids("grow", cache, []) == [1, 2, 3, 4]
 
 
 def test_an_object_that_equals_everything_is_not_a_result(student):
