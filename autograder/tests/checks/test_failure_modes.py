@@ -220,7 +220,8 @@ def test_ids_compared_with_is_fail_in_the_notebook_too():
     assert result.bug.key == "compares-with-is"
 
 
-MISS, CHAT, PROMPT, KEY = "explain-miss", "render-chat", "build-prompt", "cache-key"
+LOG, LOOKUP, MISS = "candidate-log", "lookup", "explain-miss"
+CHAT, PROMPT, KEY = "render-chat", "build-prompt", "cache-key"
 DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
 PIECES = (
     "[f'{name}={value}' for name, value in zip('ids model tokenizer dtype layout positions tenant'.split(), fields)]"
@@ -230,6 +231,44 @@ SYSTEM = 'f"{system}\\n{tools_json}"'
 
 # Forms of a bug that has another sample in the table: the cell, the changes, the one check that is lost, the bug's key.
 FORMS = {
+    "id 0 as an end": (
+        (MISS, ('ids[common] if common < len(ids) else "end"', 'next(iter(ids[common:]), None) or "end"')),
+        ("miss-explained", "zero-is-no-id"),
+    ),
+    "the stored id looked up": (
+        (
+            MISS,
+            (
+                "common = longest_common_prefix(stored_ids, live_ids)",
+                "n = longest_common_prefix(stored_ids, live_ids)\n"
+                "    common = stored_ids.index(stored_ids[n]) if n < len(stored_ids) else n",
+            ),
+        ),
+        ("miss-explained", "difference-looked-up"),
+    ),
+    "the number of different stored ids": (
+        (MISS, ("len(stored_ids)", "len(set(stored_ids))")),
+        ("miss-explained", None),
+    ),
+    "the number of different ids in the log": (
+        (LOG, ('"n": n', '"n": len(set(entry.token_ids))')),
+        ("log-of-candidates", None),
+    ),
+    "entries by halves": (
+        (
+            LOOKUP,
+            (
+                "    return max(hits, key=lambda entry: len(entry.token_ids), default=None)",
+                "    by_length = sorted(entries, key=lambda entry: len(entry.token_ids))\n"
+                "    low, high = 0, len(by_length)\n"
+                "    while low < high:\n"
+                "        middle = (low + high) // 2\n"
+                "        low, high = (middle + 1, high) if by_length[middle] in hits else (low, middle)\n"
+                "    return by_length[low - 1] if low else None",
+            ),
+        ),
+        ("lookup-longest-entry", "lookup-stops-at-a-miss"),
+    ),
     "the first live id is looked at": (
         (MISS, ("    common =", "    assert live_ids[0] >= 0\n    common =")),
         ("miss-explained", "miss-empty-list"),

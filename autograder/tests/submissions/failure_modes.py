@@ -404,6 +404,23 @@ WRONG = [
         (LCP, LOOP, "    return len(set(a) & set(b))"),
         loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
     ),
+    _wrong(
+        "zero-is-no-id",
+        "Fills the shorter list with zeros.",
+        (
+            LCP,
+            LOOP,
+            "    from itertools import zip_longest\n\n"
+            + LOOP.replace("zip(a, b, strict=False)", "zip_longest(a, b, fillvalue=0)"),
+        ),
+        loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
+    ),
+    _wrong(
+        "difference-looked-up",
+        "Looks up the id that differs, and finds an earlier place of it.",
+        (LCP, "            break", "            return a.index(x)"),
+        loses=("common-prefix", "log-of-candidates", "miss-explained"),
+    ),
     # candidate_log and lookup
     _wrong(
         "lookup-takes-whole-prompt",
@@ -488,6 +505,27 @@ WRONG = [
         loses=("lookup-longest-entry", "lookup-leaves-a-token"),
     ),
     _wrong(
+        "lookup-stops-at-a-miss",
+        "Goes through the entries from the shortest on, up to the first that misses.",
+        (
+            LOOKUP,
+            f"    return {LONGEST}",
+            "    best = None\n"
+            "    for entry in sorted(entries, key=lambda entry: len(entry.token_ids)):\n"
+            "        if entry not in hits:\n"
+            "            break\n"
+            "        best = entry\n"
+            "    return best",
+        ),
+        loses=("lookup-longest-entry",),
+    ),
+    _wrong(
+        "lookup-some-ids",
+        "Compares 32 ids.",
+        (LOOKUP, HITS, 'if row["gate"] and row["common"] >= min(row["n"], 32)'),
+        loses=("lookup-longest-entry",),
+    ),
+    _wrong(
         "lookup-gives-up-on-whole",
         "Takes the longest match and gives up when it covers the prompt.",
         (LOOKUP, HITS, 'if row["key"]'),
@@ -556,6 +594,12 @@ WRONG = [
         "miss-no-end",
         "No thought of a side that has ended.",
         (MISS, 'ids[common] if common < len(ids) else "end"', "ids[common]"),
+        loses=("miss-explained",),
+    ),
+    _wrong(
+        "miss-ends-early",
+        "Says end where one id is left.",
+        (MISS, "if common <", "if common + 1 <"),
         loses=("miss-explained",),
     ),
     _wrong(

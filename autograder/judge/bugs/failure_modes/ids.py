@@ -36,6 +36,18 @@ COMMON_IDS_AS_A_SET = define(
     "ids in common, wherever they stand",
     "It looks as if the ids that stand anywhere in both lists were counted: only those at the beginning count.",
 )
+ZERO_IS_NO_ID = define(
+    "zero-is-no-id",
+    "id 0 is taken for the end of a list",
+    "It looks as if id 0 were taken for no id, as `or` takes it, or for what fills the shorter list: it is an id like "
+    "any other.",
+)
+DIFFERENCE_LOOKED_UP = define(
+    "difference-looked-up",
+    "the place of an id looked up with index()",
+    "It looks as if the place of the difference were looked up with index(), which finds the first place where that id "
+    "stands: count the places instead.",
+)
 GIVES_THE_IDS = define(
     "gives-the-ids", "returns the shared ids, not their number", "The shared ids were returned: return their number."
 )
@@ -76,6 +88,16 @@ LOOKUP_RANKS_FIRST = define(
     "only the longest entry is tried",
     "It looks as if the longest entry were chosen first and only that one compared: when it does not match, a shorter "
     "one still may.",
+)
+LOOKUP_STOPS_AT_MISS = define(
+    "lookup-stops-at-a-miss",
+    "an entry that misses ends the search for longer ones",
+    "It looks as if an entry that misses decided about longer ones, as when the search ends there: each is compared.",
+)
+LOOKUP_SOME_IDS = define(
+    "lookup-some-ids",
+    "only the first ids of an entry are compared",
+    "It looks as if only the first ids of an entry were compared: all of them must match, however many there are.",
 )
 LOOKUP_LONGEST_COVERS = define(
     "lookup-gives-up-on-whole",
@@ -145,6 +167,11 @@ MISS_NO_END = define(
     "miss-no-end",
     "raises, or leaves a gap, where a side has ended",
     "Where a side has no next id, the line says `end`.",
+)
+MISS_ENDS_EARLY = define(
+    "miss-ends-early",
+    "says end where one id is left",
+    "It looks as if the last id of a list were passed over: a side says `end` only where no id is left.",
 )
 MISS_EMPTY_LIST = define(
     "miss-empty-list",

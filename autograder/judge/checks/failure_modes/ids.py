@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs.failure_modes import ids as bugs
 from autograder.judge.cases import Cases
-from autograder.judge.checks.failure_modes.shared import STAGE, common, draw_ids, kind_of, other_ids, own_ids, suspect
+from autograder.judge.checks.failure_modes.shared import (
+    STAGE,
+    common,
+    draw_ids,
+    kind_of,
+    other_ids,
+    own_ids,
+    repeated,
+    suspect,
+)
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import count
@@ -23,7 +33,7 @@ from autograder.judge.words import count
 def common_prefix(student: Student, cases: Cases) -> None:
     """longest_common_prefix counts the equal first ids of two lists, up to the first difference or the shorter end."""
     ids, other = draw_ids(cases, 60), other_ids(cases, 60)
-    long = cases.rng("long").integers(500, size=900).tolist()
+    long = cases.rng("long").integers(500, size=6000).tolist()
     pairs: dict[str, tuple[list[int], list[int]]] = {
         f"two lists that share their first {count(c, 'id')} and agree again later": (
             ids[:40],
@@ -38,7 +48,11 @@ def common_prefix(student: Student, cases: Cases) -> None:
         "a second list that is the beginning of the first": (ids[:25], ids[:11]),
         "a first list that is the beginning of the second": (ids[:11], ids[:25]),
         "equal lists": (ids, ids),
-        "two long lists that share 700 first ids": (long, long[:700] + other[:9]),
+        "two lists that share id 0 and go on with others": ([*ids[:3], 0, *ids[4:9]], [*ids[:3], 0, *other[:5]]),
+        "a first list that goes on with id 0 where the second ends": ([*ids[:8], 0, 0, 5], ids[:8]),
+        "a second list that goes on with id 0 where the first ends": (ids[:8], [*ids[:8], 0]),
+        "two lists in which some ids stand several times": repeated(other),
+        "two long lists that share 5,919 first ids": (long, long[:5919] + other[:9]),
         "an empty first list": ([], ids[:4]),
         "an empty second list": (ids[:4], []),
         "two empty lists": ([], []),
@@ -62,6 +76,14 @@ def common_prefix(student: Student, cases: Cases) -> None:
     def differs_at(a, b):
         return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
 
+    def place_of_id(a, b):
+        place = differs_at(a, b)
+        return min(len(a), len(b)) if place is None else a.index(a[place])
+
+    def filled_with_zeros(a, b):
+        pairs = list(zip_longest(a, b, fillvalue=0))
+        return common([x for x, _ in pairs], [y for _, y in pairs])
+
     def ending(name, end):
         place = differs_at(*pairs[name])
         return end(*pairs[name]) if place is None else place
@@ -71,6 +93,10 @@ def common_prefix(student: Student, cases: Cases) -> None:
         (bugs.COUNTS_LAST_INDEX, lambda n: right[n] - 1),
         (bugs.COUNTS_LAST_INDEX, lambda n: max(right[n] - 1, 0)),
         (bugs.COMPARES_WITH_IS, lambda n: common(pairs[n][0], [i if i <= 256 else -1 for i in pairs[n][1]])),
+        (bugs.DIFFERENCE_LOOKED_UP, lambda n: place_of_id(*pairs[n])),
+        (bugs.DIFFERENCE_LOOKED_UP, lambda n: place_of_id(*pairs[n][::-1])),
+        (bugs.ZERO_IS_NO_ID, lambda n: filled_with_zeros(*pairs[n])),
+        (bugs.ZERO_IS_NO_ID, lambda n: common([i or None for i in pairs[n][0]], pairs[n][1])),
         (bugs.COMMON_IDS_AS_A_SET, lambda n: len(set(pairs[n][0]) & set(pairs[n][1]))),
         (bugs.SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: 0)),
         (bugs.SAME_LENGTH_IF_NO_DIFFERENCE, lambda n: ending(n, lambda a, b: -1)),

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs.failure_modes import ids as bugs
 from autograder.judge.cases import Cases
-from autograder.judge.checks.failure_modes.shared import STAGE, common, draw_ids, kind_of, other_ids, own_ids, suspect
+from autograder.judge.checks.failure_modes.shared import (
+    STAGE,
+    common,
+    draw_ids,
+    kind_of,
+    other_ids,
+    own_ids,
+    repeated,
+    suspect,
+)
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import AsTuple, Entry, Student, StudentError
 from autograder.judge.words import count
@@ -21,6 +31,9 @@ def _lookup_cases(cases: Cases) -> dict[str, tuple[list[list[int]], list[int]]]:
     prompt, other = draw_ids(cases, 24), other_ids(cases, 24)
     near = prompt[:18] + other[:1]
     nested = [prompt[:7], prompt[:15], prompt[:3]]
+    long = cases.rng("long").integers(500, size=720).tolist()
+    with_zero = [*prompt[:5], 0, 0, *prompt[7:11]]
+    twice, again = repeated(other)
     return {
         "entries of 7, 15 and 3 ids that all match": (nested, prompt),
         "entries of 15, 3 and 7 ids that all match": ([prompt[:15], prompt[:3], prompt[:7]], prompt),
@@ -43,6 +56,13 @@ def _lookup_cases(cases: Cases) -> dict[str, tuple[list[list[int]], list[int]]]:
         TWICE: ([prompt[:4], prompt[:9], prompt[:9]], prompt),
         "an entry that leaves one token": ([prompt[:4], prompt[:23]], prompt),
         "entries that share nothing with the prompt": ([other[:3], other[:9]], prompt),
+        "an entry of 9 ids that matches, and shorter ones that miss": (
+            [other[:3], prompt[:9], other[3:5], [*prompt[:4], other[0]], other[:1]],
+            prompt,
+        ),
+        "an entry of 700 ids that differs late alone": ([long[:40], [*long[:650], other[0], *long[651:700]]], long),
+        "a prompt with id 0 in it": ([with_zero[:5], with_zero[:6], [*prompt[:5], other[0], 0]], with_zero),
+        "entries in which some ids stand several times": ([again[:4], again[:6], twice], again),
         "no entries at all": ([], prompt),
     }
 
@@ -123,6 +143,10 @@ def _lookup_suspects(table: dict[str, tuple[list[list[int]], list[int]]]) -> lis
         entries, p = table[n]
         return [e for e in entries if begins(e, p) and len(e) < len(p)]
 
+    def first_ids(n, k):
+        entries, p = table[n]
+        return _best(entries, p, lambda e: len(e) < len(p) and begins(e[:k], p))
+
     def ranks_first(n, limit):
         entries, p = table[n]
         longest = _best(entries, p, lambda e: limit is None or len(e) < len(p) + limit)
@@ -137,6 +161,10 @@ def _lookup_suspects(table: dict[str, tuple[list[list[int]], list[int]]]) -> lis
         entries, p = table[n]
         best = max((e for e in entries if len(e) < len(p)), key=lambda e: common(e, p), default=None)
         return best if best is not None and common(best, p) >= least else None
+
+    def until_a_miss(entries, p):
+        found = takewhile(lambda e: begins(e, p) and len(e) < len(p), entries)
+        return max(found, key=len, default=None)
 
     def pairwise(n, shorter):
         entries, p = table[n]
@@ -155,11 +183,14 @@ def _lookup_suspects(table: dict[str, tuple[list[list[int]], list[int]]]) -> lis
         (bugs.LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 0)),
         (bugs.LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, 1)),
         (bugs.LOOKUP_RANKS_FIRST, lambda n: ranks_first(n, None)),
+        (bugs.LOOKUP_STOPS_AT_MISS, lambda n: until_a_miss(sorted(table[n][0], key=len), table[n][1])),
+        (bugs.LOOKUP_STOPS_AT_MISS, lambda n: until_a_miss(*table[n])),
         (bugs.LOOKUP_NEAR_MISS, lambda n: shares_most(n, 0)),
         (bugs.LOOKUP_NEAR_MISS, lambda n: shares_most(n, 1)),
         (bugs.LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, False)),
         (bugs.LOOKUP_LONGER_THAN_PROMPT, lambda n: pairwise(n, True)),
         (bugs.LOOKUP_NEAR_MISS, lambda n: max(table[n][0], key=lambda e: common(e, table[n][1]), default=None)),
+        *((bugs.LOOKUP_SOME_IDS, lambda n, k=2**i: first_ids(n, k)) for i in range(3, 10)),
     ]
 
 

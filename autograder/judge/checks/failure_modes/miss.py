@@ -7,7 +7,15 @@ import re
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs.failure_modes import ids as bugs
 from autograder.judge.cases import Cases
-from autograder.judge.checks.failure_modes.shared import STAGE, common, draw_ids, expect_text, other_ids, own_ids
+from autograder.judge.checks.failure_modes.shared import (
+    STAGE,
+    common,
+    draw_ids,
+    expect_text,
+    other_ids,
+    own_ids,
+    repeated,
+)
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 
@@ -23,12 +31,19 @@ def explain_miss(student: Student, cases: Cases) -> None:
     """explain_miss gives `common=C of N; stored next: X; live next: Y`, with `end` for a side that has no next id."""
     ids, other = draw_ids(cases, 50), other_ids(cases, 50)
     pairs = {
+        "the example of its docstring": ([5, 7, 9, 2], [5, 7, 8]),
+        "one id left on each side": (ids[:9] + other[:1], ids[:9] + other[1:2]),
+        "one id left of the stored ones": (ids[:9] + other[:1], ids[:9] + other[1:9]),
         "a difference near the end of the stored ids": (ids[:23] + other[:4], ids[:23] + other[10:30]),
         "a difference in the middle": (ids[:40], ids[:11] + other[:7]),
         "a difference in the first id": (ids[:14], other[:1] + ids[1:20]),
         "a difference after one id": (ids[:14], ids[:1] + other[:5]),
         "stored ids that all begin the live ones": (ids[:13], ids[:31]),
         "live ids that all begin the stored ones": (ids[:31], ids[:13]),
+        "id 0 next on the stored side": ([*ids[:6], 0, *ids[7:9]], ids[:6] + other[:3]),
+        "id 0 next on the live side, where the stored ids end": (ids[:6], [*ids[:6], 0, 0]),
+        "id 0 among the shared ids": ([*ids[:3], 0, *ids[4:9]], [*ids[:3], 0, *other[:4]]),
+        "ids that stand several times": repeated(other),
         "equal ids": (ids[:17], ids[:17]),
         "a stored list without ids": ([], ids[:5]),
         "a live list without ids": (ids[:5], []),
@@ -51,6 +66,8 @@ def explain_miss(student: Student, cases: Cases) -> None:
             raise Failure(None, f"For {name}, the line does not begin with common=C of N.")
         if (int(begin[1]), int(begin[2])) != (shared, len(stored)):
             bug = bugs.MISS_OF_LIVE if (int(begin[1]), int(begin[2])) == (shared, len(live)) else None
+            if int(begin[1]) != shared and int(begin[1]) in (x.index(i) for x, i in ((stored, a), (live, b)) if i in x):
+                bug = bugs.DIFFERENCE_LOOKED_UP
             raise Failure(None, f"For {name}, the numbers after common= are not right.", bug)
         told = re.findall(r"(?<![\w.-])(?:\d+|end)(?!\w|\.\d)", line[begin.end() :])
         if len(told) <= 12 and _in_order(told, [str(a), str(b)]):
@@ -61,8 +78,12 @@ def explain_miss(student: Student, cases: Cases) -> None:
             bug = bugs.MISS_SIDES_SWAPPED
         elif last is not None and told.count(last) >= 2 and len(told) <= 12:
             bug = bugs.MISS_LAST_SHARED
+        elif 0 in (a, b):
+            bug = bugs.ZERO_IS_NO_ID
         elif at_end:
             bug = bugs.MISS_NO_END
+        elif "end" in told:
+            bug = bugs.MISS_ENDS_EARLY
         raise Failure(None, f"For {name}, the next ids are not named as they should be.", bug)
 
 

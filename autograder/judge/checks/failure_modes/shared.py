@@ -56,6 +56,12 @@ def draw_ids(cases: Cases, n: int, *label: Any) -> list[int]:
     return cases.rng("ids", *label).permutation(500)[:n].tolist()
 
 
+def repeated(ids: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Two short lists that share four of their ids, with each of the ids that differ among the shared ones too."""
+    a, b, c = ids[:3]
+    return [a, b, a, c, b, c], [a, b, a, c, a, c, b]
+
+
 def other_ids(cases: Cases, n: int) -> list[int]:
     """n ids from 500 to 999, which the tokenizer has as well, and draw_ids never draws."""
     return [i + 500 for i in draw_ids(cases, n, "other")]
