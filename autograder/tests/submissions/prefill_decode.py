@@ -558,9 +558,9 @@ WRONG = [
         "prefill-one-position",
     ),
     wrong(
-        "limit-unchecked",
-        "Nothing compares with n_ctx: a slice that ends early and leaves one row is broadcast.",
-        ("advance", "if position < 0 or end > config.n_ctx:", "if position < 0:"),
+        "limit-one-too-high",
+        "The limit is one too high: a slice that ends early and leaves one row is broadcast to two.",
+        ("advance", "end > config.n_ctx", "end > config.n_ctx + 1"),
         ("decode-context-limit",),
         "decode-position-clamped",
     ),

@@ -719,6 +719,21 @@ WRONG = [
         "past-the-context",
     ),
     Wrong(
+        "one-row-of-positions-for-two",
+        "A pass of its own whose limit is one too high: a slice of wpe that ends early leaves one row for two tokens.",
+        _answer(
+            "from given import cached_block, layer_norm\n\n"
+            "    end = prefix_len + len(suffix_ids)\n"
+            "    if prefix_len < 0 or end > weights.config.n_ctx + 1 or min(suffix_ids) < 0:\n"
+            "        raise ValueError('the suffix does not fit')\n"
+            "    x = weights.wte[np.asarray(suffix_ids)] + weights.wpe[prefix_len:end]\n"
+            "    for block, layer in zip(weights.blocks, cache.layers):\n"
+            "        x = cached_block(x, block, weights.config.n_head, layer)\n"
+            "    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
+        ),
+        (REFUSALS,),
+    ),
+    Wrong(
         "empty-prefix-saved",
         "No prefix gives an empty cache.",
         ((SAVE, _PREFILL, "if prefix_ids:\n        prefill(prefix_ids, weights, saved)"),),

@@ -74,6 +74,7 @@ def _expect_errors(student: Student, model: JudgeModel, ids: list[int]) -> None:
     kv = model.reference.run(ids[:n_ctx]).kv
     on = f"on {model.about}"
     for name, new, n_past, what in (
+        ("prefill", ids[:2], n_ctx - 1, f"a chunk of 2 tokens after {n_ctx - 1} cached"),
         ("prefill", ids[:3], n_ctx - 1, f"a chunk of 3 tokens after {n_ctx - 1} cached"),
         ("prefill", ids[:1], n_ctx, f"one token after {n_ctx} cached"),
         ("prefill", ids, 0, f"a prompt of {n_ctx + 1} tokens"),

@@ -25,7 +25,7 @@ def reuse_refusals(student, cases):
     prefix, suffix, rest = ids[:p], ids[p : p + 3], ids[p:n_ctx]
     saved = save_prefix(student, prefix, model)
     known = expect_answer(reuse_prefix(student, saved, p, suffix, model), model, prefix, suffix)
-    full = save_prefix(student, ids[:n_ctx], model)
+    full, nearly = (save_prefix(student, ids[:n], model) for n in (n_ctx, n_ctx - 1))
 
     reuse, save = "generate_with_prefix", "save_prefix_cache"
     attempts = (
@@ -34,6 +34,15 @@ def reuse_refusals(student, cases):
         ("a prefix_len of -1", own.NEGATIVE_PREFIX_LEN, reuse, (saved, -1, suffix[:1], model)),
         ("a suffix that ends one past n_ctx", own.PAST_THE_CONTEXT, reuse, (saved, p, [*rest, ids[n_ctx]], model)),
         ("a suffix to a prefix of n_ctx tokens", own.PAST_THE_CONTEXT, reuse, (full, n_ctx, suffix[:1], model)),
+        *(  # here a slice of wpe leaves one row, which NumPy gives to every token
+            (
+                f"a suffix of {n} to a prefix of n_ctx - 1 tokens",
+                own.PAST_THE_CONTEXT,
+                reuse,
+                (nearly, n_ctx - 1, suffix[:n], model),
+            )
+            for n in (2, 3)
+        ),
         ("a prefix of n_ctx + 1 tokens", own.PAST_THE_CONTEXT, save, (ids, model)),
         (
             "a suffix with the id n_vocab",
