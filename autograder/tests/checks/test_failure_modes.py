@@ -273,6 +273,40 @@ FORMS = {
         (MISS, ("    common =", "    assert live_ids[0] >= 0\n    common =")),
         ("miss-explained", "miss-empty-list"),
     ),
+    "roles in turn required": (
+        (
+            CHAT,
+            (
+                '    text = ""\n',
+                '    roles = [m["role"] for m in messages if m["role"] in ("user", "assistant")]\n'
+                '    if any(a == b for a, b in zip(roles, roles[1:])):\n        raise ValueError("roles in turn")\n'
+                '    text = ""\n',
+            ),
+        ),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "one message of the system's": (
+        (
+            CHAT,
+            (
+                "        thought =",
+                '        if message["role"] == "system" and text:\n            continue\n        thought =',
+            ),
+        ),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "messages of the system's first": (
+        (CHAT, ("in messages:", 'in sorted(messages, key=lambda m: m["role"] != "system"):')),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "messages of the context last": (
+        (CHAT, ("in messages:", 'in sorted(messages, key=lambda m: m["role"] == "context"):')),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "placeholders filled in": (
+        (CHAT, ("{message['content']}", "{__import__('string').Template(message['content']).safe_substitute()}")),
+        ("turn-is-a-prefix", None),
+    ),
     "think block for all": (
         (CHAT, ('NO_THOUGHT if message["role"] == "assistant" else ""', "NO_THOUGHT")),
         ("turn-is-a-prefix", "think-for-others"),

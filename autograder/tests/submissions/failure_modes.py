@@ -688,6 +688,37 @@ WRONG = [
         loses=("turn-is-a-prefix",),
     ),
     _wrong(
+        "messages-not-one-by-one",
+        "Puts neighbors of one role together.",
+        (
+            CHAT,
+            "    for message in messages:\n",
+            "    role = None\n"
+            "    for message in messages:\n"
+            '        if message["role"] == role:\n'
+            """            text += f"\\n{message['content']}"\n"""
+            "            continue\n"
+            '        role = message["role"]\n',
+        ),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "content-normalized",
+        "Brings letters and accents into one form.",
+        (CHAT, "{message['content']}", "{__import__('unicodedata').normalize('NFC', message['content'])}"),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
+        "generation-prompt-left-out",
+        "No generation prompt behind an answer.",
+        (
+            CHAT,
+            "if add_generation_prompt",
+            'if add_generation_prompt and [m["role"] for m in messages][-1:] != ["assistant"]',
+        ),
+        loses=("turn-is-a-prefix",),
+    ),
+    _wrong(
         "generation-prompt-always",
         "Adds the generation prompt in any case.",
         (CHAT, " if add_generation_prompt else text", ""),

@@ -58,6 +58,22 @@ EMPTY_MESSAGE_DROPPED = define(
     "empty messages left out",
     "A message with an empty content is missing: it has its START and role like any other.",
 )
+MESSAGES_ONE_BY_ONE = define(
+    "messages-not-one-by-one",
+    "messages merged, moved, left out or refused for their role",
+    "It looks as if messages of one role were put together, or some were moved, left out or refused for their role: "
+    "each is written by itself, as they come.",
+)
+CONTENT_NORMALIZED = define(
+    "content-normalized",
+    "letters and accents brought into one form",
+    "Letters and their accents were brought into one form: the text looks the same, and its tokens are others.",
+)
+GENERATION_PROMPT_LEFT_OUT = define(
+    "generation-prompt-left-out",
+    "no generation prompt behind an answer",
+    "The generation prompt is left out behind some messages: it is added wherever it is asked for.",
+)
 NO_MESSAGES_REFUSED = define(
     "no-messages-refused",
     "an empty list of messages is refused",

@@ -25,7 +25,11 @@ ODD_CONTENTS = {
     "contents that hold the think block": ("[think]{}", "[think] {} [think]"),
     "an answer that is the think block": ("Say {}.", "[think]"),
     "contents that hold the generation prompt": ("{}" + GENERATION_PROMPT, GENERATION_PROMPT + "{}"),
-    "contents with braces, percent signs and backslashes": ("{{0}} %s {{}} {}\\n", "{{name}} %(a)d {}\\1"),
+    "contents with braces, percent signs, backslashes and dollars": (
+        "{{0}} %s {{}} {}\\n $$",
+        "{{name}} %(a)d {}\\1 $role ${{role}}",
+    ),
+    "letters whose accents are characters of their own": ("Cafe\u0301 {}", "{} re\u0301sume\u0301"),
 }
 
 Talk = list[dict[str, str]]
@@ -42,6 +46,14 @@ def draw_talk(cases: Cases, kind: str, n_turns: int) -> Talk:
             words = [WORDS[i] + str(int(rng.integers(100))) for i in rng.integers(len(WORDS), size=2)]
             messages.append({"role": role, "content": form.format(*words)})
     return messages
+
+
+def out_of_turn(talk: Talk) -> Talk:
+    """The messages of a conversation of three turns with neighbors of one role, and with others in the middle."""
+    question, answer, second, late, third, last = talk
+    system = [{"role": "system", "content": f"Rule {i}."} for i in (1, 2)]
+    context = [{"role": "context", "content": f"It is {i} o'clock."} for i in (3, 4)]
+    return [system[0], question, second, answer, *context, system[1], third, late, last]
 
 
 def draw_tools(cases: Cases) -> list[dict[str, Any]]:

@@ -19,6 +19,14 @@ NO_THOUGHT = "[think]"
 GENERATION_PROMPT = f"{START}assistant\n{NO_THOUGHT}"
 
 
+def plain_chat(messages: Sequence[dict[str, str]], add_generation_prompt: bool = False) -> str:
+    """The messages as render_chat has to write them."""
+    text = "".join(
+        f"{START}{m['role']}\n{NO_THOUGHT if m['role'] == 'assistant' else ''}{m['content']}" for m in messages
+    )
+    return text + GENERATION_PROMPT if add_generation_prompt else text
+
+
 def text_of(student: Student, name: str, *args: Any, **kwargs: Any) -> str:
     """A call that must give a text."""
     return expect_text(name, student.plain(name, *args, **kwargs))

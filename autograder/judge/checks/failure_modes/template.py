@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator
+
+from autograder.judge.bugs import Bug
 from autograder.judge.bugs.failure_modes import template as bugs
 from autograder.judge.cases import Cases
-from autograder.judge.checks.failure_modes.drawn import ODD_CONTENTS, Talk, draw_talk
+from autograder.judge.checks.failure_modes.drawn import ODD_CONTENTS, Talk, draw_talk, out_of_turn
 from autograder.judge.checks.failure_modes.shared import (
     GENERATION_PROMPT,
     NO_THOUGHT,
@@ -12,9 +16,12 @@ from autograder.judge.checks.failure_modes.shared import (
     START,
     common,
     expect_text,
+    plain_chat,
 )
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
+
+OUT_OF_TURN = "roles in any order"
 
 
 class _Rendered:
@@ -25,6 +32,7 @@ class _Rendered:
         calls = [((talk[:n],), {} if asking is None else {"add_generation_prompt": asking}) for n, asking in asked]
         texts = [expect_text("render_chat", value) for value in student.each_plain("render_chat", calls)]
         self._texts = dict(zip(asked, texts, strict=True))
+        self.n_messages = len(talk)
 
     def __call__(self, n: int, asking: bool | None = None) -> str:
         return self._texts[n, asking]
@@ -39,15 +47,14 @@ class _Rendered:
 )
 def turn_is_a_prefix(student: Student, cases: Cases) -> None:
     """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
-    for number, kind in enumerate(ODD_CONTENTS):
-        n_turns = 12 if kind == "plain contents" else 1 + number % 4
-        talk = draw_talk(cases, kind, max(n_turns, 2))
-        if number % 2:
-            talk = [{"role": "system", "content": "Answer in one line."}, *talk]
-        if number % 3 == 2:
-            talk = [*talk[:2], {"role": "context", "content": "It rains."}, *talk[2:]]
+    for kind, talk in _talks(cases):
         where = f"in a conversation of {sum(m['role'] == 'user' for m in talk)} turns, with {kind}"
-        render = _Rendered(student, talk)
+        try:
+            render = _Rendered(student, talk)
+        except StudentError as error:
+            if error.kind != "raised" or error.unwritten or kind != OUT_OF_TURN:
+                raise
+            raise Failure(None, f"With {kind}, {error.sentence}", bugs.MESSAGES_ONE_BY_ONE) from None
         whole = len(talk)
         _expect_contents(render(whole, False), talk, where)
         asking, history = render(whole - 1, True), render(whole - 1)
@@ -68,7 +75,39 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
             if i + 1 < whole and not render(i + 2, False)[len(full) :].startswith(START):
                 detail = f"In the history, something stands between an answer and the next message's START ({where})."
                 raise Failure(None, detail, bugs.CONTENT_AFTER_END)
+        _expect_exactly(render, talk, where)
     _expect_nothing_of_nothing(student)
+
+
+def _talks(cases: Cases) -> Iterator[tuple[str, Talk]]:
+    """Conversations of each kind."""
+    for number, kind in enumerate(ODD_CONTENTS):
+        n_turns = 12 if kind == "plain contents" else 1 + number % 4
+        talk = draw_talk(cases, kind, max(n_turns, 2))
+        if number % 2:
+            talk = [{"role": "system", "content": "Answer in one line."}, *talk]
+        if number % 3 == 2:
+            talk = [*talk[:2], {"role": "context", "content": "It rains."}, *talk[2:]]
+        yield kind, talk
+    yield OUT_OF_TURN, out_of_turn(draw_talk(cases, "plain contents", 3))
+
+
+def _expect_exactly(render: _Rendered, talk: Talk, where: str) -> None:
+    """Nothing but the messages stands in the text, and the generation prompt where it is asked for, and only there."""
+    for n in range(1, render.n_messages + 1):
+        history, asking, right = render(n, False), render(n, True), plain_chat(talk[:n])
+        if history != right:
+            bug = bugs.CONTENT_AFTER_END if history.startswith(right) else None
+            detail = "The text is not START, role, newline and content for each message, and nothing else"
+        elif asking != right + GENERATION_PROMPT:
+            bug = bugs.GENERATION_PROMPT_LEFT_OUT if asking == right else None
+            last = talk[n - 1]["role"]
+            detail = f"Behind a message of the role {last}, the generation prompt is not added when it is asked for"
+        elif render(n) != right:
+            bug, detail = None, "Without the argument add_generation_prompt, the text is another one than with False"
+        else:
+            continue
+        raise Failure(None, f"{detail} ({where}).", bug)
 
 
 def _expect_nothing_of_nothing(student: Student) -> None:
@@ -93,23 +132,44 @@ def _expect_contents(text: str, messages: Talk, where: str) -> None:
         heading, content = f"{START}{message['role']}\n", message["content"]
         begin = text.find(heading, place)
         if begin < 0:
-            bug = bugs.EMPTY_MESSAGE_DROPPED if any(not m["content"].strip() for m in messages[: i + 1]) else None
-            raise Failure(None, f"Message {i} (counted from 0) has no START, role and newline ({where}).", bug)
+            detail = f"Message {i} (counted from 0) has no START, role and newline in its place ({where})."
+            raise Failure(None, detail, _lost_heading(text, messages, i))
         place = begin + len(heading)
         after = text.find(content, place)
         if after < 0 or after > place + len(NO_THOUGHT):
             bug = None
             if "\r" in content and text.find(content.replace("\r", ""), place) >= 0:
                 bug = bugs.CARRIAGE_RETURNS_REMOVED
+            elif any(text.find(other, place) >= 0 for other in _normalized(content)):
+                bug = bugs.CONTENT_NORMALIZED
             elif content.strip() != content and text.find(content.strip(), place) >= 0:
                 bug = bugs.CONTENT_STRIPPED
             elif NO_THOUGHT in content or START in content:
                 bug = bugs.MARKERS_REMOVED
+            else:
+                bug = _lost_heading(text, messages, i)
             raise Failure(None, f"The content of message {i} (counted from 0) is not there unchanged ({where}).", bug)
         if after > place and message["role"] != "assistant":
             detail = f"Message {i} (counted from 0) has something between its heading and its content ({where})."
             raise Failure(None, detail, bugs.THINK_FOR_OTHERS)
         place = after + len(content)
+
+
+def _lost_heading(text: str, messages: Talk, i: int) -> Bug | None:
+    """What it looks like that the heading of message i does not come behind the message before."""
+    parts = [plain_chat([m]) for m in messages]
+    if all(part in text for part in parts) and len(text) == len("".join(parts)):
+        return bugs.MESSAGES_ONE_BY_ONE
+    if not text.startswith(parts[0]) or text.count(START) >= "".join(parts).count(START):
+        return None
+    empty = any(not m["content"].strip() for m in messages[: i + 1])
+    return bugs.EMPTY_MESSAGE_DROPPED if empty else bugs.MESSAGES_ONE_BY_ONE
+
+
+def _normalized(content: str) -> set[str]:
+    """The content with its letters and accents in one of Unicode's forms, where that is another text."""
+    forms = {unicodedata.normalize(form, content) for form in ("NFC", "NFKC")}
+    return forms - {content}
 
 
 def _not_a_prefix(turn: str, full: str, following: str, just_answered: bool, where: str) -> Failure:
