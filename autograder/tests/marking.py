@@ -98,12 +98,13 @@ def records(course):
     return read_records(course.folder / "autograded", STAGE.assignment)
 
 
-def left_over(folder):
-    """Command lines of processes that still work on the course."""
+def left_over(folder, *marks):
+    """Command lines of processes that still work in the course's folder, or have it or one of the marks in theirs."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if str(folder) in command:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            works_there = (process / "cwd").resolve().is_relative_to(folder)
+            if works_there or any(mark in command for mark in (str(folder), *marks)):
                 found.append(command)
     return found

@@ -31,12 +31,12 @@ def test_setup_gives_each_call_something_fresh_and_its_time_is_not_counted():
     seen = []
 
     def setup():
-        time.sleep(0.02)
+        time.sleep(0.2)
         return object()
 
     result = measure(seen.append, repeats=3, warmup=1, setup=setup)
     assert len(set(map(id, seen))) == 4
-    assert result.median < 0.01
+    assert result.median < 0.1
 
 
 def test_functions_are_measured_in_turn_and_in_changing_order():
@@ -63,7 +63,7 @@ def test_labels_may_be_numbers():
 
 
 def test_a_control_is_the_same_function_measured_as_another():
-    result = compare({"a": sleeper(0.01), "b": sleeper(0.002)}, repeats=3, control="a")
+    result = compare({"a": sleeper(0.05), "b": sleeper(0.002)}, repeats=3, control="a")
     assert list(result) == ["a", "b", "a (control)"]
     assert result.noise < 0.5
     assert "measured twice" in str(result)

@@ -224,14 +224,14 @@ OLDER = "def generate_with_prefix(saved, prefix_len, suffix_ids, weights):\n    
 STAR = "from numpy import *\nfrom math import *\nfrom given import *\nimport given, numpy as np"
 
 CASES = [
-    # A deleted cell (R1)
+    # A deleted cell
     Case("deleted-first-check", f"Put back the missing cell {next(iter(CHECKS))}.", change=without(next(iter(CHECKS)))),
     Case("deleted-last-check", f"Put back the missing cell {list(CHECKS)[-1]}.", change=without(list(CHECKS)[-1])),
     Case("deleted-all-checks", f"Put back the missing cells {', '.join(CHECKS)}.", change=without(*CHECKS)),
     Case("deleted-setup", "Put back the missing cell imports.", change=without("imports")),
     Case("deleted-solution", "The solution cell write-prefix-cache was not in the notebook.", loses=FILE_CHECKS,
          change=without("write-prefix-cache")),
-    # A duplicated, split, retyped or moved cell (R2)
+    # A duplicated, split, retyped or moved cell
     Case("pasted-older-copy-last", "The cell generate-with-prefix was there 2 times; the first solved copy counts",
          change=pasted(REUSING, OLDER)),
     Case("pasted-stub-first", "The cell generate-with-prefix was there 2 times; the first solved copy counts",
@@ -248,7 +248,7 @@ CASES = [
     Case("helper-below-split-setup", "The cell imports was changed; it ran after the course's own.",
          change=helper_below_a_split_setup),
     Case("reversed", "Moved back to the course's order", change=lambda nb: nb["cells"].reverse()),
-    # What other tools leave (R13)
+    # What other tools leave
     Case("no-metadata", "The notebook came without nbgrader's metadata.", change=without_metadata),
     Case("vs-code", change=of_vs_code),
     Case("colab", "The notebook came without nbgrader's metadata.", change=of_colab),
@@ -265,14 +265,14 @@ CASES = [
     Case("windows-lines", file=rewritten(lambda text: text.replace("\n", "\r\n").encode())),
     Case("other-files", file=with_other_files),
     Case("large-outputs", change=with_outputs_of_20_mb),
-    # Names (R13)
+    # Names
     Case("renamed-copy", f"The notebook was named {STAGE.module} (1).ipynb.", file=renamed(f"{STAGE.module} (1).ipynb")),
     Case("renamed-smith", "The notebook was named smith_save-and-reuse_FINAL.ipynb.", file=renamed("smith_save-and-reuse_FINAL.ipynb")),
     Case("renamed-untitled", "The notebook was named Untitled7.IPYNB.", file=renamed("Untitled7.IPYNB")),
     Case("two-notebooks", f"{NAME} was graded; there was also scratch.ipynb.", file=two_notebooks),
     Case("Łukasz Żółć-名前", change=own_cell("naïve_größe = 'Ünïcödé 🙂'\n" + unicodedata.normalize("NFD", "é = 1"))),
     Case("name with spaces, and a dot.", file=None),
-    # Left-overs in the code (R15)
+    # Left-overs in the code
     Case("input", "EOFError: EOF when reading a line (line 1 of cell 1: name = input('Your name? '))", change=own_cell("name = input('Your name? ')\nnever = 1")),
     Case("breakpoint", change=own_cell("breakpoint()\nimport pdb")),
     Case("magics", change=own_cell("%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%debug\n%timeit 1 + 1")),
@@ -284,7 +284,7 @@ CASES = [
     Case("syntax-error", "SyntaxError", change=own_cell("for i in range(3) print(i)")),
     Case("needs-own-cells", "The cell imports was changed; it ran after the course's own.", change=moved_into_own_cells),
     Case("warns", sources={m: "import sys, warnings\nwarnings.warn('w')\nprint('e', file=sys.stderr)\n" + s for m, s in SOLVED.items()}),
-    # Loops, memory and crashes (R12)
+    # Loops, memory and crashes
     Case("loop-in-scratch", "Cell 1 was left out: no answer within", change=own_cell(LOOP)),
     Case("memory-in-scratch", "MemoryError", change=own_cell("x = bytearray(50 * 2**30)")),
     Case("exit-in-scratch", "Cell 1 was left out: the process ended while running cell 1 (exit status 0).",

@@ -112,7 +112,7 @@ def test_the_marked_notebooks_are_the_courses_cells_in_their_order(course):
         assert (marked["nbformat"], marked["metadata"]["kernelspec"]) == (4, source["metadata"]["kernelspec"])
 
 
-# Grading again (R21)
+# Grading again
 
 AGAIN = ("magics", "warns", "colab", "input")
 

@@ -1,12 +1,14 @@
 """The released notebooks in a real JupyterLab and a real browser, as a student meets them."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from autograder.judge.framework import checks_of
+from autograder.lab.costs import Decoding
 from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.tests.browser.jupyter import NotebookPage, jupyter_lab
@@ -51,7 +53,7 @@ def test_start_here_runs_and_both_labs_answer(page, address, screenshots):
         page.wait_for_function("([e, t]) => !e.innerText.includes(t)", arg=[lab, before], timeout=30_000)
     text = lab.inner_text()
     assert "Step 3 (decode)" in text
-    assert "256" in lab.inner_text() or "paid so far" in text
+    assert re.search(rf"paid so far\s+{Decoding(16, use_cache=True, n_steps=3).paid}\b", text)
     lab.screenshot(path=str(screenshots / "lab-1.png"))
     lab.query_selector("input[type=checkbox]").click()  # the cache off: everything starts again
     wait_for_text(page, ".jp-OutputArea", "nothing computed yet")

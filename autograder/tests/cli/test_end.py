@@ -11,6 +11,7 @@ import pytest
 from autograder.model.load import model_folder
 from autograder.tests.cli.test_commands import COMMAND, autograder
 from autograder.tests.course import STAGE, Course, own_cell
+from autograder.tests.waiting import wait_until
 
 LOOP = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
 
@@ -30,9 +31,7 @@ def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command)
         [*COMMAND, *arguments], cwd=course.folder, env=os.environ | {"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    end = time.monotonic() + 60
-    while not list(tmp_path.glob("autograder-*")) and time.monotonic() < end:
-        time.sleep(0.05)
+    assert wait_until(lambda: list(tmp_path.glob("autograder-*")), 60)
     time.sleep(1)  # in the loop, or on the way
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=30)

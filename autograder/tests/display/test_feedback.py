@@ -10,7 +10,7 @@ import pytest
 
 from autograder.grading.records import read_records
 from autograder.tests.course import CHECKS, STAGE, Course
-from autograder.tests.marking import marks
+from autograder.tests.marking import left_over, marks
 from autograder.worker.sandbox import isolation
 
 pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
@@ -144,6 +144,7 @@ def test_the_kernel_sees_no_course_no_home_and_no_network(course):
 
 def test_no_file_and_no_process_is_left(course):
     assert list(course.temporary.iterdir()) == []
+    assert not left_over(course.folder)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from autograder.display import run as module
 from autograder.display.__main__ import MEMORY_BYTES
 from autograder.display.outputs import CUT, MAX_CELL
 from autograder.display.run import DisplayRun
+from autograder.tests.memory import peak_growth
 from autograder.tests.waiting import wait_until
 from autograder.worker import protocol
 from autograder.worker.client import Cell
@@ -102,14 +103,12 @@ def test_no_page_is_made_of_anything_but_text():
 
 
 def test_a_flood_is_cut_while_it_comes():
-    resource = pytest.importorskip("resource")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outputs, problem = show("print('x' * 20_000_000)", "while True: print('y' * 1000)", seconds=15)
+    with peak_growth() as growth:
+        outputs, problem = show("print('x' * 20_000_000)", "while True: print('y' * 1000)", seconds=15)
     assert problem == "the 15 s for them are used up"
     for cell in outputs:
         assert text(cell).endswith(CUT) and len(text(cell)) <= MAX_CELL + len(CUT)
-    unit = 1 if sys.platform == "darwin" else 1024
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 100 * 2**20
+    assert growth.bytes < 100 * 2**20
 
 
 # Messages that no kernel sends, on the sockets that the others come on
@@ -182,8 +181,6 @@ while True:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 def test_a_message_without_an_end_does_not_fill_the_memory():
-    resource = pytest.importorskip("resource")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run = DisplayRun([Cell("a", "print('begin')"), Cell("b", WITHOUT_END)], None, 25)
     status, peaks = Path(f"/proc/{run._process.pid}/status"), []
 
@@ -195,11 +192,12 @@ def test_a_message_without_an_end_does_not_fill_the_memory():
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    shown = run.shown()
+    with peak_growth() as growth:
+        shown = run.shown()
     watcher.join()
     assert text(shown.outputs["a"]) == "begin\n"
     assert MEMORY_BYTES / 2 < max(peaks) <= MEMORY_BYTES  # of the process that reads it
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 100 * 2**20  # of this one
+    assert growth.bytes < 100 * 2**20  # of this one
 
 
 def collected(*messages):

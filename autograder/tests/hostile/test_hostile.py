@@ -10,13 +10,14 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
 from autograder.tests.hostile.attacks import ATTACKS, EVERYTHING, FORGED_NAMES, Attack
+from autograder.tests.marking import left_over
+from autograder.tests.waiting import wait_until
 from autograder.worker.sandbox import isolation
 
 pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
@@ -141,22 +142,7 @@ def test_no_secret_and_no_file_from_elsewhere_is_in_what_the_run_made(course):
 
 
 def test_no_process_outlives_the_run(course):
-    def left():
-        marks = (str(course.folder).encode(), b"98765")
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                line = path.read_bytes()
-            except OSError:
-                continue
-            if any(mark in line for mark in marks):
-                found.append(line)
-        return found
-
-    end = time.monotonic() + 5
-    while left() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert left() == []
+    assert wait_until(lambda: not left_over(course.folder, "98765"), 5), left_over(course.folder, "98765")
 
 
 def test_no_file_is_left_and_no_mode_is_changed(course):

@@ -63,7 +63,8 @@ def test_n_positions_is_what_counts_and_old_files_have_n_ctx_alone():
 
 
 def test_settings_that_leave_the_numbers_alone_are_ignored():
-    config_from_hf({**HF, "resid_pdrop": 0.3, "use_cache": False, "n_inner": 48, "reorder_and_upcast_attn": True})
+    others = {"resid_pdrop": 0.3, "use_cache": False, "n_inner": 48, "reorder_and_upcast_attn": True}
+    assert config_from_hf({**HF, **others}) == config_from_hf(HF)
 
 
 @pytest.mark.parametrize(

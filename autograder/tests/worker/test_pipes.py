@@ -72,14 +72,14 @@ def test_a_worker_that_does_not_read_does_not_stop_the_grader(ends):
     with pytest.raises(TimeoutError):
         ends.pipes.send(frame(bytes(2**20)), deadline)
         ends.pipes.receive(deadline)
-    assert time.monotonic() < deadline + 0.5
+    assert time.monotonic() < deadline + 5
 
 
 def test_a_worker_that_says_nothing_has_until_the_deadline(ends):
     deadline = soon()
     with pytest.raises(TimeoutError):
         ends.pipes.receive(deadline)
-    assert deadline <= time.monotonic() < deadline + 0.5
+    assert deadline <= time.monotonic() < deadline + 5
 
 
 @pytest.mark.parametrize(("piece", "pause"), [(b"\0", 0.05), (bytes(2**16), 0.0)])
@@ -102,7 +102,7 @@ def test_a_frame_that_goes_on_and_on_has_until_the_deadline(ends, piece, pause):
     try:
         with pytest.raises(TimeoutError):
             ends.pipes.receive(deadline)
-        assert time.monotonic() < deadline + 0.5
+        assert time.monotonic() < deadline + 5
     finally:
         stop.set()
         thread.join()
