@@ -334,6 +334,33 @@ FORMS = {
         (PROMPT, (SYSTEM, 'f"{system}\\n{tools_json}\\nUse them."')),
         ("volatile-last", None),
     ),
+    "the system text without its last blank": (
+        (PROMPT, (SYSTEM, 'f"{system.strip()}\\n{tools_json}"')),
+        ("volatile-last", "message-stripped"),
+    ),
+    "no note twice": ((PROMPT, ("list(notes)", "list(dict.fromkeys(notes))")), ("volatile-last", "notes-left-out")),
+    "no message of the system's in the conversation": (
+        (PROMPT, ("*messages]", '*(m for m in messages if m["role"] != "system")]')),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "no context in the conversation": (
+        (PROMPT, ("*messages]", '*(m for m in messages if m["role"] != "context")]')),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "tools in ASCII, and nothing else": (
+        (PROMPT, ("sort_keys=True)", 'sort_keys=True, ensure_ascii=False).encode("ascii", "ignore").decode()')),
+        ("canonical-tools", "tools-changed"),
+    ),
+    "no key without a value in the tools": (
+        (
+            PROMPT,
+            (
+                "json.dumps(tools,",
+                "json.dumps([{k: v for k, v in tool.items() if v is not None} for tool in tools],",
+            ),
+        ),
+        ("canonical-tools", "tools-left-out"),
+    ),
     "words before the tools": ((PROMPT, (SYSTEM, 'f"{system}\\nTools: {tools_json}"')), ("canonical-tools", None)),
     "no line for the tools": ((PROMPT, (SYSTEM, 'f"{system} {tools_json}"')), ("volatile-last", None)),
     "system text and tools as user": (
@@ -442,6 +469,30 @@ def test_another_form_of_a_bug_costs_its_check_and_is_named(form):
         assert (result.bug.key if result.bug else None) == bug, result.message
 
 
+# Templates that write another text, by what is changed in the cell
+TEMPLATES = {
+    "lines between the messages": ("        text += f", "        text += '\\n' * bool(text)\n        text += f"),
+    "START behind each content too": ("{message['content']}", "{message['content']}{START}"),
+    "no newline behind the role": ("{message['role']}\\n", "{message['role']}"),
+    "a colon behind the role": ("{message['role']}\\n", "{message['role']}: "),
+    "capitals": ("{message['role']}", "{message['role'].upper()}"),
+    "the generation prompt twice": ("text + GENERATION_PROMPT", "text + GENERATION_PROMPT * 2"),
+    "no generation prompt": ("text + GENERATION_PROMPT", "text"),
+    "the last message first": ("in messages:", "in messages[::-1]:"),
+}
+
+
+@pytest.mark.parametrize("form", TEMPLATES)
+def test_a_template_that_writes_another_text_is_not_taken_for_a_bug_of_build_prompt(form):
+    old, new = TEMPLATES[form]
+    cell = solved_cells(STAGE)[CHAT]
+    assert cell.count(old) == 1
+    mine = student(cell=cell.replace(old, new))
+    assert not run_check(find_check("turn-is-a-prefix"), mine, 0).passed
+    result = run_check(find_check("volatile-last"), mine, 0)
+    assert result.passed or (result.bug is None and "render_chat itself" in result.message), result.message
+
+
 GOOD_KEYS = {
     "a tuple": "(tuple(token_ids), *fields[1:])",
     "bytes": "hashlib.sha256(json.dumps(fields).encode()).digest()",
@@ -458,7 +509,6 @@ GOOD_KEYS = {
 
 GOOD_PROMPTS = {
     "indented tools": ("sort_keys=True", "sort_keys=True, indent=2"),
-    "no list of no tools": (SYSTEM, 'f"{system}\\n{tools_json}" if tools else system'),
     "a line end behind the tools": (SYSTEM, 'f"{system}\\n{tools_json}\\n"'),
     "words before time and notes": ("list(notes)", "[f'Note: {note}' for note in notes]"),
     "a heading above them": ('"\\n".join(changing)', '"Now:\\n\\n" + "\\n\\n".join(changing) + "\\n"'),

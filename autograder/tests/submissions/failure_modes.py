@@ -778,6 +778,12 @@ WRONG = [
         loses=("volatile-last",),
     ),
     _wrong(
+        "generation-prompt-twice",
+        "Asks render_chat for the generation prompt, and adds it.",
+        (PROMPT, "generation_prompt=True)", "generation_prompt=True) + GENERATION_PROMPT"),
+        loses=("volatile-last",),
+    ),
+    _wrong(
         "prompt-reads-the-clock",
         "Adds the clock's time to the time that was given.",
         (PROMPT, "([] if now is None else [now])", "[str(now), str(__import__('time').perf_counter_ns())]"),
@@ -872,6 +878,18 @@ WRONG = [
         "tools-not-json",
         "Python's text for the tools, with sorted keys.",
         (PROMPT, "json.dumps(tools, sort_keys=True)", "str(json.loads(json.dumps(tools, sort_keys=True)))"),
+        loses=("canonical-tools",),
+    ),
+    _wrong(
+        "tools-changed",
+        "Takes the blanks out of the JSON, and those of the tools' texts with them.",
+        (PROMPT, "sort_keys=True)", 'sort_keys=True).replace(" ", "")'),
+        loses=("canonical-tools",),
+    ),
+    _wrong(
+        "no-tools-no-list",
+        "The system text alone where there are no tools.",
+        (PROMPT, 'f"{system}\\n{tools_json}"', 'f"{system}\\n{tools_json}" if tools else system'),
         loses=("canonical-tools",),
     ),
     _wrong(

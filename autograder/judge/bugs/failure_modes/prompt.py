@@ -73,7 +73,7 @@ MESSAGES_REWRITTEN = define(
 MESSAGE_STRIPPED = define(
     "message-stripped",
     "blanks at the ends of messages removed",
-    "Blanks or newlines at the ends of a message are missing: hand the messages over as they are.",
+    "Blanks or newlines at the ends of a text are missing: take the system text and the messages as they are.",
 )
 MESSAGES_WINDOW = define(
     "messages-window",
@@ -107,6 +107,17 @@ TOOLS_NOT_JSON = define(
     "The tools look like Python's text for them, such as str gives, with other quotes and True for true: write them "
     "with json.dumps.",
 )
+TOOLS_CHANGED = define(
+    "tools-changed",
+    "a text in the tools was changed",
+    "A value in the tools is another one in the prompt: change nothing in the text that json.dumps gives. For JSON "
+    'without blanks there is its option separators=(",", ":"), which leaves those inside the texts.',
+)
+NO_TOOLS_NO_LIST = define(
+    "no-tools-no-list",
+    "no JSON list where there are no tools",
+    "Without tools there is a JSON list all the same, an empty one.",
+)
 TOOLS_SORTED = define(
     "tools-sorted",
     "the tools are put in another order",
@@ -116,6 +127,11 @@ NONE_IN_PROMPT = define(
     "none-in-prompt",
     "an absent time is written as None",
     "Without a time, the prompt says None: leave the line out.",
+)
+GENERATION_PROMPT_TWICE = define(
+    "generation-prompt-twice",
+    "the generation prompt stands there twice",
+    "The generation prompt stands there twice: render_chat adds it, and nothing comes behind it.",
 )
 NO_GENERATION_PROMPT = define(
     "no-generation-prompt",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from autograder.judge.checks.failure_modes.shared import (
     common,
     decoded,
     expect_text,
+    plain_chat,
     text_of,
 )
 from autograder.judge.framework import Failure, check
@@ -45,7 +47,7 @@ def volatile_last(student: Student, cases: Cases) -> None:
     """With another time or other notes, and in the next turn, everything up to the last message is still shared."""
     rng = cases.rng("volatile")
     words = [WORDS[i] + str(i * 7 + 100) for i in rng.permutation(len(WORDS))]
-    system, tools = f"Keep to the {words[0]}.\nSpeak of the {words[1]} first.", draw_tools(cases)
+    system, tools = f"Keep to the {words[0]}.\nSpeak of the {words[1]} first. ", draw_tools(cases)
     talk = draw_talk(cases, "plain contents", 3)[:-1]
     times = [f"It is {rng.integers(10, 24)}:{m} o'clock" for m in (11, 12)]
     notes = [f"{w} is new" for w in sorted(words[2:6])[::-1]]
@@ -59,6 +61,7 @@ def volatile_last(student: Student, cases: Cases) -> None:
         "a time and a note": {"now": times[0], "notes": notes[1:2]},
         "another time and two other notes": {"now": times[1], "notes": notes[2:]},
         "a time and 12 notes": {"now": times[0], "notes": many},
+        "the same note twice": {"notes": [notes[0], notes[1], notes[0]]},
     }
 
     def build(messages: Talk, **options: Any) -> str:
@@ -68,33 +71,53 @@ def volatile_last(student: Student, cases: Cases) -> None:
         raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
     prompts = {name: build(talk, **options) for name, options in variants.items()}
     for name, prompt in prompts.items():
-        _expect_parts(prompt, system, tools, talk, variants[name], f"with {name}")
-    for name, prompt in prompts.items():
-        if not prompt.endswith(GENERATION_PROMPT):
-            without_block = prompt.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT))
-            bug = THINK_NOT_ASKED if without_block else bugs.NO_GENERATION_PROMPT
-            raise Failure(None, f"The prompt does not end with GENERATION_PROMPT (with {name}).", bug)
-        if "now" not in variants[name] and "None" in prompt:
+        place = _expect_parts(prompt, system, tools, talk, variants[name], f"with {name}")
+        if "now" not in variants[name] and "None" in prompt[place:]:
             raise Failure(None, f"The prompt holds the word None (with {name}).", bugs.NONE_IN_PROMPT)
-    _expect_sharing(student, build, system, tools, talk, variants)
-    long, options = _long_talk(cases), {"now": times[0], "notes": notes[:2]}
-    where = f"with {len(long)} messages, a time and two notes"
-    longest = build(long, **options)
-    for name, prompt in prompts.items():
-        _expect_messages(student, prompt, system, talk, variants[name], f"with {name}")
-    _expect_messages(student, longest, system, long, options, where)
+    with _template_first(student, talk):
+        for name, prompt in prompts.items():
+            _expect_end(prompt, f"with {name}")
+        _expect_sharing(build, system, tools, talk, variants)
+        long, options = _long_talk(cases), {"now": times[0], "notes": notes[:2]}
+        where = f"with {len(long)} messages, a time and two notes"
+        longest = build(long, **options)
+        for name, prompt in prompts.items():
+            _expect_messages(student, prompt, system, talk, variants[name], f"with {name}")
+        _expect_messages(student, longest, system, long, options, where)
+
+
+@contextmanager
+def _template_first(student: Student, talk: Talk) -> Iterator[None]:
+    """A failure in this context names no bug of build_prompt where the student's render_chat writes another text."""
+    try:
+        yield
+    except Failure as failure:
+        if _template_holds(student, talk):
+            raise
+        detail = f"{failure.detail} render_chat itself does not write these messages as it should: look there first."
+        raise Failure(failure.prop, detail) from None
+
+
+def _expect_end(prompt: str, where: str) -> None:
+    if not prompt.endswith(GENERATION_PROMPT):
+        without_block = prompt.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT))
+        bug = THINK_NOT_ASKED if without_block else bugs.NO_GENERATION_PROMPT
+        raise Failure(None, f"The prompt does not end with GENERATION_PROMPT ({where}).", bug)
+    if prompt.endswith(GENERATION_PROMPT * 2):
+        raise Failure(None, f"The prompt ends with GENERATION_PROMPT twice ({where}).", bugs.GENERATION_PROMPT_TWICE)
 
 
 def _long_talk(cases: Cases) -> Talk:
-    """A conversation of 22 turns that ends with a question: blanks at the ends, a question twice, an empty answer."""
+    """Of 45 messages, the last a question: blanks at the ends, a question twice, an empty answer, each of the roles."""
     talk = draw_talk(cases, "blanks at the ends of contents", 22)[:-1]
     told = [f"{m['content']} ({i})" if i % 3 else f" ({i}) {m['content']}\n" for i, m in enumerate(talk)]
     told[8], told[11] = told[4], ""
-    return [{**message, "content": content} for message, content in zip(talk, told, strict=True)]
+    long = [{**message, "content": content} for message, content in zip(talk, told, strict=True)]
+    others = [{"role": role, "content": f" Of the {role}.\n"} for role in ("system", "context")]
+    return [*long[:21], *others, *long[21:]]
 
 
 def _expect_sharing(
-    student: Student,
     build: Callable[..., str],
     system: str,
     tools: Any,
@@ -116,9 +139,7 @@ def _expect_sharing(
             shared = common(base, prompt)
             if shared >= need:
                 continue
-            bug = None
-            if _template_holds(student, talk):  # else the order of the parts is not what is wrong
-                bug = _volatile_bug(base, shared, system, messages[0]["content"], variants.get(name))
+            bug = _volatile_bug(base, shared, system, messages[0]["content"], variants.get(name))
             detail = (
                 f"Of {need:,} characters up to the last of {count(n_messages, 'message')}, a prompt with a time shares "
                 f"{shared:,} with the one with {name}."
@@ -127,7 +148,14 @@ def _expect_sharing(
 
 
 def _template_holds(student: Student, talk: Talk) -> bool:
-    """Whether the student's render_chat only ever adds to the text."""
+    """Whether the student's render_chat only ever adds to the text, and writes what is no answer as it should.
+
+    An answer without its think block costs another check, and misleads none here.
+    """
+    unanswered = [{"role": role, "content": role} for role in ("system", "user", "context")]
+    for asking in (False, True):
+        if text_of(student, "render_chat", unanswered, add_generation_prompt=asking) != plain_chat(unanswered, asking):
+            return False
     texts = [text_of(student, "render_chat", talk[:n]) for n in range(1, len(talk) + 1)]
     context = [{"role": "context", "content": "late"}]
     after = [text_of(student, "render_chat", [*talk[:n], *context]) for n in range(1, len(talk) + 1)]
@@ -150,7 +178,8 @@ def _expect_parts(prompt: str, system: str, tools: Any, messages: Talk, options:
     """All parts stand in the prompt, the lasting ones in order; gives the place where the last message ends."""
     place = prompt.find(system)
     if place < 0:
-        raise Failure(PARTS, f"The system text is not in the prompt, or not unchanged ({where}).")
+        bug = bugs.MESSAGE_STRIPPED if system.strip() in prompt else None
+        raise Failure(PARTS, f"The system text is not in the prompt, or not unchanged ({where}).", bug)
     missing = [word for word in words_of(tools) if word not in prompt]
     if missing:
         lacking = f"{count(len(missing), 'text')} of the tools {'is' if len(missing) == 1 else 'are'} not in the prompt"
@@ -164,7 +193,8 @@ def _expect_parts(prompt: str, system: str, tools: Any, messages: Talk, options:
         place += len(message["content"])
     if "now" in options and options["now"] not in prompt:
         raise Failure(PARTS, f"The time is not in the prompt ({where}).", bugs.TIME_LEFT_OUT)
-    if any(note not in prompt for note in options.get("notes", ())):
+    told = options.get("notes", ())
+    if any(prompt.count(note) < told.count(note) for note in told):
         raise Failure(PARTS, f"A note is not in the prompt ({where}).", bugs.NOTES_LEFT_OUT)
     changing = _changing(options)
     lines = iter(prompt[place:].splitlines())
@@ -184,6 +214,8 @@ def _changing(options: Options) -> list[str]:
 def _lost_message(prompt: str, messages: Sequence[dict[str, str]]) -> Bug | None:
     """What it looks like that a message's content is not there as it is."""
     there = [m["content"] in prompt for m in messages]
+    if {m["role"] for m, kept in zip(messages, there, strict=True) if not kept} <= {"system", "context"}:
+        return bugs.MESSAGES_REWRITTEN
     if all(m["content"].strip() in prompt for m in messages):
         return bugs.MESSAGE_STRIPPED
     kept = there.index(True) if True in there else 0
@@ -200,10 +232,10 @@ def _expect_messages(student: Student, prompt: str, system: str, talk: Talk, opt
         raise Failure(PROPERTY, f"The prompt does not begin with START, the role system and a newline ({where}).", bug)
     end = prompt.find(START, 1)
     content = prompt[:end].removeprefix(_heading(student, "system"))
-    if content.strip() == system:
+    if content.strip() == system.strip():
         raise Failure(PROPERTY, f"The tools are not in the system message ({where}).", bugs.TOOLS_BEHIND_MESSAGES)
     if not content.startswith(f"{system}\n"):
-        bug = bugs.TOOLS_BEFORE_SYSTEM if content.rstrip().endswith(system) else None
+        bug = bugs.TOOLS_BEFORE_SYSTEM if content.rstrip().endswith(system.rstrip()) else None
         detail = f"The system message does not begin with the system text and a newline ({where})."
         raise Failure(PROPERTY, detail, bug)
     value, more = decoded(content.removeprefix(system))

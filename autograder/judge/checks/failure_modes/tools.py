@@ -75,28 +75,45 @@ def canonical_tools(student: Student, cases: Cases) -> None:
                 f"With the {what} in another order, {common(prompt, other):,} of {len(prompt):,} characters are shared."
             )
             raise Failure(None, detail, bug)
+    if not _behind_system(prompt).strip():
+        return  # the tools stand elsewhere, which is another check's affair
     for given in (tools, tools[::-1], []):
         _expect_json(build(given), given)
 
 
+def _behind_system(prompt: str) -> str:
+    """What stands between the system text and the next message."""
+    return prompt.partition(SYSTEM)[2].partition(START)[0]
+
+
 def _expect_json(prompt: str, tools: list[dict[str, Any]]) -> None:
     """What follows the system text, up to the next START, begins with the tools as JSON."""
-    place = prompt.find(SYSTEM)
-    behind = prompt[place + len(SYSTEM) : prompt.find(START, place)]
-    if place < 0 or not behind.strip():
-        return  # the tools stand elsewhere, which is another check's affair
+    behind = _behind_system(prompt)
     where = f"with {count(len(tools), 'tool')}"
     value, _ = decoded(behind)
     if value is None:
-        as_json = decoded(_PYTHON_WORD.sub(lambda m: m[0].lower(), behind.replace("'", '"')))[0]
-        bug = bugs.TOOLS_NOT_JSON if as_json == tools else None
+        bug = bugs.TOOLS_NOT_JSON if behind.strip() in (str(tools), str(json.loads(_as_text(tools)))) else None
+        if not tools and not behind.strip():
+            bug = bugs.NO_TOOLS_NO_LIST
         raise Failure(PROPERTY, f"What follows the system text does not begin with a JSON list ({where}).", bug)
     if _as_text(value) != _as_text(tools):
-        bug = bugs.TOOLS_SORTED if sorted(map(_as_text, value)) == sorted(map(_as_text, tools)) else None
+        bug = None
+        if sorted(map(_as_text, value)) == sorted(map(_as_text, tools)):
+            bug = bugs.TOOLS_SORTED
+        elif _TEXT.sub("", _as_text(value)) == _TEXT.sub("", _as_text(tools)):
+            bug = bugs.TOOLS_CHANGED
+        elif _as_text(value) == _as_text(_without_none(tools)):
+            bug = bugs.TOOLS_LEFT_OUT
         raise Failure(PROPERTY, f"The JSON that follows the system text is not the list of tools ({where}).", bug)
 
 
-_PYTHON_WORD = re.compile(r"\b(True|False)\b")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')  # as JSON writes it
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    return [_without_none(v) for v in value] if isinstance(value, list) else value
 
 
 def _as_text(value: Any) -> str:
