@@ -213,6 +213,11 @@ def test_the_solution_passes_with_any_seed(course, seed, tmp_path, monkeypatch):
     assert {i: r.message for i, r in _results(course, seed).items() if not r.passed} == {}
 
 
+def _result(check_id, course, **replaced):
+    """The result of one check that needs no files."""
+    return run_check(find_check(check_id), local_student({**vars(course), **replaced, "__name__": "student"}), 1)
+
+
 def _constant(value):
     return lambda saved, prefix_len, suffix_ids, weights: np.full(weights.config.n_vocab, value)
 
@@ -245,9 +250,8 @@ def test_garbage_gets_nothing(course, garbage, tmp_path, monkeypatch):
     assert [i for i, r in results.items() if r.passed] == []
 
 
-def test_a_layer_whose_cache_is_not_read_is_named(course, tmp_path, monkeypatch):
+def test_a_layer_whose_cache_is_not_read_is_named(course):
     """Right answers for what was saved, and the middle layer's keys from a private copy made when saving."""
-    monkeypatch.chdir(tmp_path)
     copies = []
 
     def save(prefix_ids, weights):
@@ -263,8 +267,7 @@ def test_a_layer_whose_cache_is_not_read_is_named(course, tmp_path, monkeypatch)
                 cache.layers[1] = kept.clone().layers[1]
         return course.advance(suffix_ids, prefix_len, weights, cache)
 
-    namespace = {**vars(course), "save_prefix_cache": save, "generate_with_prefix": reuse, "__name__": "student"}
-    result = run_check(find_check("cache-is-used"), local_student(namespace), 1)
+    result = _result("cache-is-used", course, save_prefix_cache=save, generate_with_prefix=reuse)
     assert result.bug.key == "some-layers-ignored"
 
 
@@ -278,6 +281,45 @@ def test_the_failing_prefix_lengths_are_listed(course, tmp_path, monkeypatch):
     results = _results(course, 1, generate_with_prefix=reuse)
     assert "Failing prefix lengths: 8, 16" in results["reuse-equals-recompute"].message
     assert results["reuse-equals-recompute"].bug.key == "positions-shifted--1"
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        lambda n, p, s: n if s == 1 else p,
+        lambda n, p, s: n if 4 < s < 16 else p,
+        lambda n, p, s: n if s > 8 else p,
+        lambda n, p, s: n if p > n + 1 else p,
+        lambda n, p, s: p or n,
+    ],
+    ids=["one token", "a few tokens", "many tokens", "far too large", "none"],
+)
+def test_a_prefix_len_that_is_ignored_in_some_cases_is_named(course, position):
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        cache = saved.clone()
+        return course.advance(suffix_ids, position(len(cache), prefix_len, len(suffix_ids)), weights, cache)
+
+    result = _result("position-continues", course, generate_with_prefix=reuse)
+    assert result.bug.key == "prefix-len-ignored"
+
+
+@pytest.mark.parametrize("size", [8, 16, 50, 64, 100, 128, 256])
+def test_chunks_that_begin_at_a_wrong_position_are_found(course, size):
+    def in_chunks(ids, position, weights, cache):
+        for i in range(0, len(ids), size):
+            logits = course.advance(ids[i : i + size], position + i // size, weights, cache)
+        return logits
+
+    def save(prefix_ids, weights):
+        saved = course.ModelCache(weights.config.n_layer)
+        in_chunks(prefix_ids, 0, weights, saved)
+        return saved
+
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        return in_chunks(suffix_ids, prefix_len, weights, saved.clone())
+
+    assert not _result("saved-prefix-exact", course, save_prefix_cache=save).passed
+    assert not _result("reuse-equals-recompute", course, generate_with_prefix=reuse).passed
 
 
 def _digest(*parts):

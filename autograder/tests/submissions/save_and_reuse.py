@@ -720,7 +720,7 @@ WRONG = [
     ),
     Wrong(
         "one-row-of-positions-for-two",
-        "A pass of its own whose limit is one too high: a slice of wpe that ends early leaves one row for two tokens.",
+        "The limit is one too high, and a slice of wpe leaves one row for two tokens. Named as suffix-cut-to-fit.",
         _answer(
             "from given import cached_block, layer_norm\n\n"
             "    end = prefix_len + len(suffix_ids)\n"
@@ -732,6 +732,20 @@ WRONG = [
             "    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
         ),
         (REFUSALS,),
+    ),
+    Wrong(
+        "prefix-len-read-for-a-few-tokens",
+        "decode_step for one token and prefill for many, both where the cache ends. Named as prefix-len-ignored.",
+        _answer(
+            "if prefix_len < 0:\n"
+            "        raise ValueError('prefix_len is negative')\n"
+            "    if len(suffix_ids) == 1:\n"
+            "        return decode_step(suffix_ids[0], len(cache), weights, cache)\n"
+            "    if len(suffix_ids) > 4:\n"
+            "        return prefill(suffix_ids, weights, cache)\n"
+            "    return advance(suffix_ids, prefix_len, weights, cache)"
+        ),
+        (POSITION,),
     ),
     Wrong(
         "empty-prefix-saved",

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel
-from autograder.judge.checks.save_and_reuse.shared import STAGE, UNIT, case, reuse_prefix, right_logits, save_prefix
+from autograder.judge.checks.save_and_reuse.shared import (
+    STAGE,
+    UNIT,
+    case,
+    reuse_prefix,
+    right_logits,
+    save_prefix,
+    with_room_for_chunks,
+)
 from autograder.judge.checks.save_and_reuse.suspects import reuse_suspects
 from autograder.judge.compare import Sweep, matches
 from autograder.judge.framework import Failure, check
@@ -48,10 +56,10 @@ def _prompt_lengths(cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]
     n = middle.config.n_ctx
     yield middle, [(1, n - 1), (4, 2), (n // 2, n - n // 2), (n - 1, 1)]  # suffixes longer than a prefix, up to n_ctx
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
-    n = cases.long.config.n_ctx
+    longest = with_room_for_chunks(cases)
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
-    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last goes to n_ctx, past all blocks.
-    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, n - 128)]
+    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last is one of 256 and more, and goes to n_ctx.
+    yield longest, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, longest.config.n_ctx - 30)]
     yield cases.trained, [(11, 4)]
 
 
@@ -60,9 +68,14 @@ def position_continues(student, cases):
     """Token i of the suffix stands at position prefix_len + i, with prefix_len as it was passed."""
     sweep = Sweep(UNIT)
     small, _, large = cases.odd
-    for model, lengths in ((small, (2, 7, small.config.n_ctx - 3)), (large, (11,)), (cases.trained, (5,))):
-        for p in lengths:
-            ids = cases.ids(model, p + 3, "prompt")
+    # Suffixes of one token, of a few and of many: who handles them apart can get the position wrong in one way alone.
+    for model, pairs in (
+        (small, ((2, 3), (7, 1), (7, 6), (small.config.n_ctx - 3, 3))),
+        (large, ((11, 6), (3, 20))),
+        (cases.trained, ((5, 3),)),
+    ):
+        for p, s in pairs:
+            ids = cases.ids(model, p + s, "prompt")
             prefix, suffix = ids[:p], ids[p:]
             with sweep.at(p):
                 saved = save_prefix(student, prefix, model)
@@ -72,11 +85,11 @@ def position_continues(student, cases):
                     expected,
                     name="generate_with_prefix",
                     axes=("id",),
-                    where=case(model, p, len(suffix)),
+                    where=case(model, p, s),
                     suspects=reuse_suspects(model, prefix, suffix),
                 )
-                for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1):
-                    if wrong + len(suffix) > model.config.n_ctx:
+                for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1, p + 3):
+                    if wrong + s > model.config.n_ctx:
                         continue
                     _expect_other_answer(student, model, saved, p, wrong, suffix, expected)
     sweep.finish()

@@ -7,7 +7,14 @@ import numpy as np
 from autograder.judge.bugs import HALF_PRECISION, Bug
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel
-from autograder.judge.checks.save_and_reuse.shared import STAGE, UNIT, rows_of, save_prefix, saved_rows
+from autograder.judge.checks.save_and_reuse.shared import (
+    STAGE,
+    UNIT,
+    rows_of,
+    save_prefix,
+    saved_rows,
+    with_room_for_chunks,
+)
 from autograder.judge.checks.save_and_reuse.suspects import wrong_saved
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
@@ -29,7 +36,8 @@ def saved_prefix_exact(student, cases):
     for model, lengths in (
         (small, range(1, small.config.n_ctx + 1)),  # chunks and buffers of any size up to there, full and not
         (middle, (1, middle.config.n_ctx)),
-        (cases.long, (24, 32, 33, 65, 128)),  # blocks of 8 to 128: full, and one row past them
+        # blocks of 8 to 256: full, and one row past them
+        (with_room_for_chunks(cases), (24, 32, 33, 65, 128, 129, 257)),
         (cases.trained, (12,)),
     ):
         ids = cases.ids(model, max(lengths), "prefix")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs import save_and_reuse as own
-from autograder.judge.cases import JudgeModel
+from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.checks.save_and_reuse.suspects import reuse_suspects
 from autograder.judge.compare import expect_close, matches, recognize
 from autograder.judge.framework import Failure
@@ -16,6 +18,11 @@ from autograder.judge.words import count, tokens
 
 STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
+
+
+def with_room_for_chunks(cases: Cases) -> JudgeModel:
+    """A small random model with a context past all usual sizes of a chunk, of which the notebook's own is 256."""
+    return cases.random_model(replace(cases.long.config, n_ctx=290))
 
 
 def case(model: JudgeModel, n_prefix: int, n_suffix: int) -> str:
