@@ -60,12 +60,11 @@ def test_once(work: Work) -> int:
                 given,
                 trained=chosen_model(),
                 hide_inputs=False,
+                on_cell_error=lambda sentence: print(f"Before the checks, {sentence[:1].lower()}{sentence[1:]}\n"),
                 on_result=_print_result,
             )
         except GradingError as error:
             raise UserError(f"The checks could not be run: {error}.") from None
-    for _, sentence in outcome.cell_errors:
-        print(f"Before the checks, {sentence[:1].lower()}{sentence[1:]}")
     for note in outcome.notes:
         if note.kind == "check-broke":  # a fault of the check's, not of the code that it judges
             print(note.sentence)

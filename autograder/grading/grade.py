@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.grading.notes import Note, Notes, called
+from autograder.judge.bugs import NOT_FINISHED
 from autograder.judge.framework import Check, CheckResult, checks_of, run_check
 from autograder.judge.student import Student, StudentError
 from autograder.stages import Stage
@@ -41,7 +42,6 @@ class SubmissionResult:
 
     results: tuple[CheckResult, ...]
     notes: tuple[Note, ...]
-    cell_errors: tuple[tuple[str, str], ...]  # (label, sentence) of each cell that did not run through
     seconds: float
 
     @property
@@ -59,15 +59,17 @@ def grade_submission(
     limits: Limits | None = None,
     start_worker: Callable[[Path | None], Worker] = Worker,
     hide_inputs: bool = True,
+    on_cell_error: Callable[[str], None] | None = None,
     on_result: Callable[[CheckResult], None] | None = None,
 ) -> SubmissionResult:
     """Run the cells, then every check of the stage.
 
     seed_of gives the seed of a check's inputs by its id. A check in which the student's process ends, or does not
     answer in time, is failed with that reason; the next has a new process. hide_inputs keeps what the student's code
-    says about hidden inputs out of every message. on_result is called after each check.
+    says about hidden inputs out of every message. on_cell_error is called with a sentence about each cell that does not
+    run through, on_result after each check.
     """
-    session = _Session(cells, given_path, start_worker, limits or Limits(), hide_inputs)
+    session = _Session(cells, given_path, start_worker, limits or Limits(), hide_inputs, on_cell_error)
     results: list[CheckResult] = []
     try:
         for check in checks_of(stage.name):
@@ -77,7 +79,7 @@ def grade_submission(
     finally:
         session.close()
     seconds = time.monotonic() - session.started
-    return SubmissionResult(tuple(results), tuple(session.notes), tuple(session.cell_errors.items()), seconds)
+    return SubmissionResult(tuple(results), tuple(session.notes), seconds)
 
 
 def _run(session: _Session, check: Check, seed: int, trained: str | None) -> CheckResult:
@@ -86,7 +88,7 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Che
         return run_check(check, Student(session.perform, session.renew), seed, trained)
     except WorkerGone as gone:
         session.notes.add("stopped", f"In the check {check.id}: {gone.reason}.")
-        return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.")
+        return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.", NOT_FINISHED)
     except (GradingError, KeyboardInterrupt):
         raise
     except Exception as error:  # a mistake of the check's; the teaching assistant has to know
@@ -104,8 +106,10 @@ def _place(error: Exception) -> str:
 class _Session:
     """The student's process, begun anew when it ends, and the time that is left."""
 
-    def __init__(self, cells, given_path, start_worker, limits: Limits, hide_inputs: bool):
-        self._cells: list[Cell] = list(cells)
+    def __init__(self, cells, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
+        self._all: tuple[Cell, ...] = tuple(cells)
+        self._cells: list[Cell] = list(cells)  # but those that end the process
+        self._on_cell_error = on_cell_error
         self._given_path = given_path
         self._start_worker = start_worker
         self._limits = limits
@@ -113,7 +117,7 @@ class _Session:
         self._call_seconds = limits.call
         self._worker: Worker | None = None
         self.notes = Notes()
-        self.cell_errors: dict[str, str] = {}
+        self.cell_errors: dict[str, str] = {}  # by label, of the cells that did not run through
         self.started = time.monotonic()
 
     def close(self) -> None:
@@ -137,7 +141,16 @@ class _Session:
             if gone.timed_out:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
-        return self._hide(reply) if self._hide else reply
+        reply = self._hide(reply) if self._hide else reply
+        if (error := reply.get("error")) and error["kind"] == "missing":
+            return reply | {"error": error | {"because": self._why_missing(request["name"])}}
+        return reply
+
+    def _why_missing(self, name: str) -> str:
+        """The error of the cell that would have defined the name, or an empty text."""
+        defines = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{re.escape(name)}\b", re.MULTILINE)
+        found = [cell.label for cell in self._all if defines.search(cell.source)]
+        return next((self.cell_errors[label] for label in reversed(found) if label in self.cell_errors), "")
 
     def renew(self, other_hashes: bool) -> None:
         """End the process and begin another, in which text hashes otherwise if `other_hashes`."""
@@ -178,8 +191,7 @@ class _Session:
             except WorkerGone as gone:
                 worker.close()
                 self._cells.remove(cell)
-                self.cell_errors[cell.label] = gone.reason
-                self.notes.add("stopped", f"{called(cell.label)} was left out: {gone.reason}.", cell.label)
+                self._note("stopped", cell, f"{called(cell.label)} was left out: {gone.reason}.")
                 return
             if error is not None and first and cell.label not in self.cell_errors:
                 self._note_cell_error(cell, error)
@@ -188,9 +200,14 @@ class _Session:
         if self._hide:
             error = self._hide({"error": error})["error"]
         described = StudentError(called(cell.label), error)
-        self.cell_errors[cell.label] = described.sentence
-        if not described.stub:
-            self.notes.add("cell-failed", described.sentence, cell.label)
+        self._note(None if described.stub else "cell-failed", cell, described.sentence)
+
+    def _note(self, kind: str | None, cell: Cell, sentence: str) -> None:
+        self.cell_errors[cell.label] = sentence
+        if kind is not None:
+            self.notes.add(kind, sentence, cell.label)
+        if self._on_cell_error is not None:
+            self._on_cell_error(sentence)
 
 
 class _Hide:

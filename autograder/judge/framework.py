@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from autograder.judge.bugs import NOT_WRITTEN, Bug
+from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, Bug
 from autograder.stages import find_stage
 
 
@@ -142,8 +142,8 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     except Failure as failure:
         return CheckResult(check, False, failure.sentences(check), failure.bug)
     except StudentError as error:
-        bug = NOT_WRITTEN if error.stub else None
-        detail = error.sentence + (f"\n{bug.sentence}" if bug else "")
+        bug = NOT_WRITTEN if error.stub else NOT_DEFINED if error.kind == "missing" else None
+        detail = error.sentence + (f"\n{bug.sentence}" if bug and bug.sentence else "")
         return CheckResult(check, False, f"{check.property}\n{detail}", bug)
     finally:
         student.release_all()

@@ -59,6 +59,7 @@ class StudentError(Exception):
         self.kind = str(error.get("kind"))
         self.type = str(error.get("type"))[:80]
         self.message = str(error.get("message"))[:600]
+        self.because = str(error.get("because") or "")  # a sentence about why it is missing, where that is known
         self.loud = error.get("loud") is True
         self.stub = error.get("stub") is True
         where = error.get("where")
@@ -73,6 +74,8 @@ class StudentError(Exception):
     @property
     def sentence(self) -> str:
         if self.kind == "missing":
+            if self.because:
+                return f"{self.name} is not defined. {self.because}"
             return f"{self.name} is not defined: run the cell that defines it, and look for an error above it."
         if self.kind == "bad-result":
             return f"{self.name}: {self.message}."

@@ -14,12 +14,13 @@ from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE
 from autograder.grading.records import GRADED, Record, read_records, unreadable
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import recorded_name
-from autograder.judge.bugs import NOT_WRITTEN
+from autograder.judge.bugs import NOTHING_TO_JUDGE
 from autograder.judge.framework import checks_of, checks_version
 from autograder.stages import Stage
 
 NOT_MARKED = "not marked"
 N_TOPICS = 3
+_NOTHING_TO_JUDGE = {bug.key for bug in NOTHING_TO_JUDGE}
 _KINDS = (NOT_GRADED_LINE, NOT_MARKED, STALE, NOTE)
 
 
@@ -34,7 +35,7 @@ class Mark:
     passed: bool
     message: str
     bug: str  # the label; empty when none was named
-    not_written: bool
+    judged: bool  # False where there was nothing to look at
 
     @property
     def sentence(self) -> str:
@@ -78,13 +79,13 @@ class CheckCounts:
     points: float
     passed: int
     named: int
-    not_written: int
+    not_judged: int
     unnamed: int
     bugs: tuple[tuple[str, int], ...]  # label and submissions, the most frequent first
 
     @property
     def failed(self) -> int:
-        return self.named + self.not_written + self.unnamed
+        return self.named + self.not_judged + self.unnamed
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class ClassReport:
     checks: tuple[CheckCounts, ...]  # in their own order
     bugs: tuple[Topic, ...]  # every named bug, the most frequent first
     topics: tuple[Topic, ...]  # what to talk about
-    not_written: tuple[str, ...]  # students with a function that still raises NotImplementedError
+    not_judged: tuple[tuple[str, int], ...]  # what left a check nothing to look at, and for how many students
     remarks: tuple[Remark, ...]
     not_isolated: tuple[str, ...]
 
@@ -214,7 +215,7 @@ def _mark(plain: dict[str, Any]) -> Mark:
         passed=bool(plain["passed"]),
         message=str(plain["message"]),
         bug=str(bug["label"]),
-        not_written=bug["key"] == NOT_WRITTEN.key,
+        judged=bug["key"] not in _NOTHING_TO_JUDGE,
     )
 
 
@@ -235,7 +236,7 @@ def _report(stage: Stage, rows: Sequence[Row], remarks: Sequence[tuple[str, str,
         checks=checks,
         bugs=bugs,
         topics=(*bugs, *unexplained)[:N_TOPICS],
-        not_written=tuple(row.student for row in rows if any(mark.not_written for mark in row.marks.values())),
+        not_judged=_not_judged(rows),
         remarks=_grouped(remarks),
         not_isolated=tuple(dict.fromkeys(row.isolation for row in rows if " " in row.isolation)),
     )
@@ -260,8 +261,8 @@ def _check_counts(stage: Stage, rows: Sequence[Row]) -> tuple[CheckCounts, ...]:
                 title=title,
                 points=points,
                 passed=sum(m.passed for m in marks),
-                named=sum(not m.passed and bool(m.bug) and not m.not_written for m in marks),
-                not_written=sum(not m.passed and m.not_written for m in marks),
+                named=sum(not m.passed and bool(m.bug) and m.judged for m in marks),
+                not_judged=sum(not m.passed and not m.judged for m in marks),
                 unnamed=sum(not m.passed and not m.bug for m in marks),
                 bugs=tuple(sorted(bugs.items(), key=lambda item: (-item[1], item[0]))),
             )
@@ -269,11 +270,16 @@ def _check_counts(stage: Stage, rows: Sequence[Row]) -> tuple[CheckCounts, ...]:
     return tuple(counts)
 
 
+def _not_judged(rows: Sequence[Row]) -> tuple[tuple[str, int], ...]:
+    counts = ((bug.label, sum(bug.label in row.bugs for row in rows)) for bug in NOTHING_TO_JUDGE)
+    return tuple((label, count) for label, count in counts if count)
+
+
 def _named_bugs(rows: Sequence[Row]) -> tuple[Topic, ...]:
     found: dict[str, list[tuple[str, Mark]]] = {}
     for row in rows:
         for mark in row.lost:
-            if mark.bug and not mark.not_written:
+            if mark.bug and mark.judged:
                 found.setdefault(mark.bug, []).append((row.student, mark))
     return _topics({label: (marks[0][1].sentence, marks) for label, marks in found.items()}, named=True)
 

@@ -17,7 +17,7 @@ _EDGES = tuple(digit * 10**power for power in (-1, 0, 1, 2, 3) for digit in (1, 
 OUTCOMES = (
     ("named", "failed, bug named"),
     ("unnamed", "failed, no bug named"),
-    ("not-written", "not written yet"),
+    ("not-judged", "not written, not defined or not finished"),
     ("passed", "passed"),
 )
 
@@ -88,7 +88,7 @@ def _histogram(counts, labels, caption: str, unit: str, last_is_full: bool = Fal
 
 def outcome_bar(check: CheckCounts) -> str:
     """One bar for a check; its numbers stand in the table around it."""
-    counts = {"named": check.named, "unnamed": check.unnamed, "not-written": check.not_written, "passed": check.passed}
+    counts = {"named": check.named, "unnamed": check.unnamed, "not-judged": check.not_judged, "passed": check.passed}
     total, x, parts = sum(counts.values()) or 1, 1.0, []
     for kind, _ in OUTCOMES:
         width = 198 * counts[kind] / total

@@ -96,8 +96,9 @@ def _summary(report: ClassReport, now: datetime) -> str:
     lines = [f"{_count(len(report.rows), 'submission')}: {', '.join(counts)}."]
     if report.graded:
         lines.append(f"Median {report.median:g} of {report.most:g} points; {report.full} of {n_graded} have them all.")
-    if report.not_written:
-        lines.append(f"{_count(len(report.not_written), 'student')} left at least one function unwritten.")
+    if report.not_judged:
+        parts = (f"{text(label)} ({_count(count, 'student')})" for label, count in report.not_judged)
+        lines.append(f"Some checks had nothing to look at: {', '.join(parts)}.")
     warnings = [text(sentence) for sentence in report.not_isolated]
     if stale := report.count(STALE):
         verb = "is" if stale == 1 else "are"

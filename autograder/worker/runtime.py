@@ -250,7 +250,7 @@ class Runtime:
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
         try:
-            message = str(error)
+            message = error.msg if isinstance(error, SyntaxError) else str(error)  # str names the place once more
         except BaseException:
             message = ""
         return {

@@ -28,6 +28,11 @@ def define(key: str, label: str, sentence: str) -> Bug:
 
 
 NOT_WRITTEN = define("not-written", "not written yet", "The function still raises NotImplementedError: write its body.")
+# What leaves a check nothing to look at; its message says all there is to say.
+NOT_DEFINED = define("not-defined", "a function is not defined", "")
+NOT_FINISHED = define("not-finished", "did not finish", "")
+NOTHING_TO_JUDGE = (NOT_WRITTEN, NOT_DEFINED, NOT_FINISHED)
+
 INPUT_CHANGED = define(
     "input-changed",
     "an input changed in place",
@@ -49,7 +54,7 @@ def positions_shifted(k: int) -> Bug:
         f"The positions look shifted by {k:+d}: every new token uses the row of wpe that is {abs(k)} too "
         f"{'far on' if k > 0 else 'early'}."
     )
-    return BUGS.setdefault(key, Bug(key, f"positions shifted by {k:+d}", sentence))  # in one step: threads share it
+    return BUGS.setdefault(key, Bug(key, f"positions shifted by {k:+d}", sentence))
 
 
 POSITIONS_COUNTED_TWICE = define(

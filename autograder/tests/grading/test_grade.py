@@ -4,6 +4,7 @@ import pytest
 
 from autograder.grading import grade
 from autograder.grading.grade import GradingError, Limits, grade_submission
+from autograder.judge.bugs import NOT_DEFINED, NOT_FINISHED
 from autograder.judge.framework import Check, Failure
 from autograder.stages import find_stage
 from autograder.worker.client import Cell
@@ -102,6 +103,7 @@ def test_a_function_that_ends_the_process_costs_its_check_only(graded):
     result = graded(F, "import os\ndef g():\n    os._exit(0)", H)
     assert outcome(result) == {"f": True, "g": False, "h": True}
     assert "Your code did not finish: the process ended while running g (exit status 0)." in result.results[1].message
+    assert result.results[1].bug is NOT_FINISHED
 
 
 def test_a_function_that_never_ends_costs_its_check_only(graded):
@@ -130,7 +132,26 @@ def test_there_is_an_end_to_the_time_of_a_notebook(graded, monkeypatch):
 
 
 def test_a_function_that_is_not_there_is_said_to_be_missing(graded):
-    assert "g is not defined" in graded(F, H).results[1].message
+    result = graded(F, H).results[1]
+    assert "g is not defined: run the cell that defines it" in result.message
+    assert result.bug is NOT_DEFINED
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("def g()\n    return 2", "Cell 2 raised SyntaxError: expected ':' (line 1 of cell 2: def g())."),
+        ("1 / 0\ndef g(): return 2", "Cell 2 raised ZeroDivisionError: division by zero (line 1 of cell 2: 1 / 0)."),
+        ("while True: pass\ndef g(): return 2", "Cell 2 was left out: no answer within 2 s"),
+    ],
+)
+def test_a_function_whose_cell_did_not_run_is_missing_for_that_reason(graded, source, why):
+    said = []
+    result = graded(F, source, H, on_cell_error=said.append)
+    assert outcome(result) == {"f": True, "g": False, "h": True}
+    assert f"g is not defined. {why}" in result.results[1].message
+    assert result.results[1].bug is NOT_DEFINED
+    assert len(said) == 1 and said[0].startswith(why)
 
 
 def test_a_broken_check_gives_no_points_and_tells_the_assistant_where(graded, monkeypatch):
