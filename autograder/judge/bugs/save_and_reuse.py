@@ -50,6 +50,12 @@ CACHE_EMPTY = define(
     "nothing saved",
     "The cache that was returned is empty: return the one that prefill filled.",
 )
+SAVED_FROM_MEMORY = define(
+    "saved-from-memory",
+    "another model's saved cache given out again",
+    "It looks as if saved caches were remembered by their ids alone: with another model the same ids have other keys "
+    "and values.",
+)
 TOKENS_FIRST = define(
     "tokens-first",
     "axes in another order",

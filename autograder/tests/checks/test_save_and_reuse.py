@@ -1,6 +1,7 @@
 """What the tables of submissions do not cover: the solution's errors and files field by field, cheats, many seeds."""
 
 import builtins
+import copy
 import hashlib
 import json
 import struct
@@ -320,6 +321,57 @@ def test_chunks_that_begin_at_a_wrong_position_are_found(course, size):
 
     assert not _result("saved-prefix-exact", course, save_prefix_cache=save).passed
     assert not _result("reuse-equals-recompute", course, generate_with_prefix=reuse).passed
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [lambda cache: len(cache) > 8, lambda cache: len(cache) <= 8, lambda cache: hasattr(cache, "is_clone")],
+    ids=["large caches", "small caches", "clones"],
+)
+def test_clones_that_share_memory_in_some_cases_are_named(course, shares):
+    class ModelCache(course.ModelCache):
+        def clone(self):
+            other = copy.copy(self) if shares(self) else copy.deepcopy(self)
+            other.is_clone = True
+            other.layers = [copy.copy(layer) for layer in other.layers]
+            return other
+
+    assert _result("requests-in-turn", course, ModelCache=ModelCache).bug.key == "clones-share-memory"
+
+
+def test_a_saved_cache_that_is_cut_to_prefix_len_is_used_and_is_not_pristine(course):
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        for layer in saved.layers:
+            layer._length = max(0, min(layer._length, prefix_len))
+        return course.generate_with_prefix(saved, prefix_len, suffix_ids, weights)
+
+    assert _result("cache-is-used", course, generate_with_prefix=reuse).passed
+    assert _result("saved-stays-pristine", course, generate_with_prefix=reuse).bug.key == "saved-cache-shrinks"
+
+
+def test_answers_remembered_by_the_cache_they_came_from_are_named(course):
+    answers = {}
+
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        key = (id(saved), prefix_len, tuple(suffix_ids), weights.config)
+        if key not in answers:
+            answers[key] = saved, course.generate_with_prefix(saved, prefix_len, suffix_ids, weights)
+        return answers[key][1]
+
+    assert _result("cache-is-used", course, generate_with_prefix=reuse).bug.key == "answers-from-memory"
+
+
+@pytest.mark.parametrize(
+    ("left", "words"), [(0, "the saved cache has no layers any more"), (1, "the saved cache has 1 layer instead of 2")]
+)
+def test_a_saved_cache_that_loses_layers_is_described(course, left, words):
+    def reuse(saved, prefix_len, suffix_ids, weights):
+        logits = course.generate_with_prefix(saved, prefix_len, suffix_ids, weights)
+        del saved.layers[left:]
+        return logits
+
+    message = _result("saved-stays-pristine", course, generate_with_prefix=reuse).message
+    assert f"After a request, {words} (for a prefix of 3 tokens" in message
 
 
 def _digest(*parts):

@@ -179,6 +179,16 @@ def save_prefix_cache(prefix_ids, weights):
     return cache
 '''
 
+_FIRST_ROWS = """
+def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
+    if prefix_len < 0 or not suffix_ids:
+        raise ValueError("there is no such prefix, or no suffix")
+    cache = ModelCache(len(saved.layers))
+    for old, new in zip(saved.layers, cache.layers):
+        new.append(old.keys[:, :prefix_len], old.values[:, :prefix_len])
+    return advance(suffix_ids, prefix_len, weights, cache)
+"""
+
 _FLOAT64 = '''
 class LayerCache:
     def __init__(self):
@@ -344,7 +354,11 @@ RIGHT = [
         "np.concatenate at every append, clones that share arrays nobody writes to, the prefix in chunks of four.",
         {"save-prefix-cache": _CONCATENATED, "generate-with-prefix": _TOKEN_BY_TOKEN},
     ),
-    Right("token-major", "Rows of tokens inside, heads first outside.", {"save-prefix-cache": _TOKEN_MAJOR}),
+    Right(
+        "token-major",
+        "Rows of tokens inside, heads first outside; a request reads the first prefix_len of them.",
+        {"save-prefix-cache": _TOKEN_MAJOR, "generate-with-prefix": _FIRST_ROWS},
+    ),
     Right(
         "float64",
         "Everything in float64, with a pass and a file of its own.",
@@ -681,6 +695,36 @@ WRONG = [
         ),
         (IN_TURN, USED),
         "one-cache-for-all",
+    ),
+    Wrong(
+        "one-cache-a-length",
+        "Caches are kept by their length and filled anew. Named as one-cache-for-all.",
+        (
+            (SAVE, "def save_prefix_cache(", "pool = {}\n\n\ndef save_prefix_cache("),
+            (
+                SAVE,
+                "saved = ModelCache(weights.config.n_layer)",
+                "n_layer = weights.config.n_layer\n"
+                "    saved = pool.setdefault((n_layer, len(prefix_ids)), ModelCache(n_layer))\n"
+                "    for layer in saved.layers:\n        layer.__init__()",
+            ),
+        ),
+        (IN_TURN,),
+    ),
+    Wrong(
+        "saved-by-ids-alone",
+        "Clones of what the same ids gave before, with whatever model of that shape.",
+        (
+            (SAVE, "def save_prefix_cache(", "remembered = {}\n\n\ndef save_prefix_cache("),
+            (
+                SAVE,
+                "    return saved",
+                "    return remembered.setdefault((weights.config, tuple(prefix_ids)), saved).clone()",
+            ),
+        ),
+        (EXACT,),
+        "saved-from-memory",
+        also=(EQUAL, PRISTINE),  # a prefix of one token may be one that another check had
     ),
     Wrong(
         "keys-from-the-other-half",

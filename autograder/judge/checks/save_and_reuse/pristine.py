@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from autograder.judge.bugs import save_and_reuse as own
+from autograder.judge.cases import JudgeModel
 from autograder.judge.checks.save_and_reuse.shared import (
     STAGE,
     UNIT,
@@ -89,31 +94,42 @@ def _reuse_with_error(student, model, saved, p, suffix):
     stage=STAGE, id="requests-in-turn", points=1, title="Two saved prefixes, and two clones, do not disturb each other"
 )
 def requests_in_turn(student, cases):
-    """Two prefixes saved at once give each its own answers, and two clones of one saved cache grow independently."""
-    for model in (cases.odd[0], cases.odd[2]):
-        one, two, suffix = cases.ids(model, 6, "one"), cases.ids(model, 4, "two"), cases.ids(model, 3, "suffix")
-        saved = [save_prefix(student, prefix, model) for prefix in (one, two)]
-        for handle, prefix, other in ((saved[0], one, two), (saved[1], two, one)):
+    """Prefixes saved at once give each its own answers, and clones of one saved cache grow independently."""
+    for model, n_cloned in ((cases.odd[0], 12), (cases.odd[2], 5)):  # past a buffer of 8 rows, and within one
+        prefixes = [cases.ids(model, n, name) for n, name in ((6, "one"), (4, "two"), (6, "three"))]
+        saved = [save_prefix(student, prefix, model) for prefix in prefixes]
+        for i, (handle, prefix) in enumerate(zip(saved, prefixes, strict=True)):
+            suffix = cases.ids(model, 3, "suffix", i)
             answer = reuse_prefix(student, handle, len(prefix), suffix, model)
-            others = [right_logits(model, other, suffix)]
-            at = range(len(prefix), len(prefix) + len(suffix))
-            past = model.reference.run(other).kv
-            others.append(model.reference.run(suffix, past=past, positions=at).logits[-1])
-            right = right_logits(model, prefix, suffix)
-            if not matches(answer, right) and any(matches(answer, wrong) for wrong in others):
-                detail = f"With two prefixes saved, the wrong one is used ({case(model, len(prefix), len(suffix))})."
+            if not matches(answer, right_logits(model, prefix, suffix)) and any(
+                matches(answer, wrong) for wrong in _answers_of_others(model, prefix, prefixes, suffix)
+            ):
+                where = case(model, len(prefix), len(suffix))
+                detail = f"With {len(prefixes)} prefixes saved, the wrong one is used ({where})."
                 raise Failure(None, detail, own.ONE_CACHE_FOR_ALL)
             expect_answer(answer, model, prefix, suffix)
-        _expect_independent_clones(student, cases, model)
+        _expect_independent_clones(student, cases, model, n_cloned)
 
 
-def _expect_independent_clones(student, cases, model):
-    prefix = cases.ids(model, 5, "cloned")
-    p = len(prefix)
+def _answers_of_others(
+    model: JudgeModel, prefix: list[int], prefixes: list[list[int]], suffix: list[int]
+) -> Iterator[np.ndarray]:
+    """What comes out with another prefix's rows, at their end and at the end of this one."""
+    for other in prefixes:
+        if other is not prefix:
+            past = model.reference.run(other).kv
+            for n in {len(other), len(prefix)}:
+                yield model.reference.run(suffix, past=past, positions=range(n, n + len(suffix))).logits[-1]
+
+
+def _expect_independent_clones(student, cases, model, p):
+    """Two clones of a saved cache, and a clone of one of them, each with a tail of its own."""
+    prefix = cases.ids(model, p, "cloned")
     saved = student.make_cache(model, model.reference.run(prefix).kv)
     before = student.read_cache(saved)
-    tails = [cases.ids(model, 3, "tail", name) for name in "AB"]
-    clones = [student.method(saved, "clone", returns="handle") for _ in tails]
+    clones = [student.method(saved, "clone", returns="handle") for _ in range(2)]
+    clones.append(student.method(clones[0], "clone", returns="handle"))
+    tails = [cases.ids(model, 3, "tail", i) for i in range(len(clones))]
     right = [model.reference.logits(prefix + tail) for tail in tails]
     for i in range(len(tails[0])):
         for clone, tail, logits in zip(clones, tails, right, strict=True):
@@ -121,13 +137,13 @@ def _expect_independent_clones(student, cases, model):
             if matches(answer, expected):
                 continue
             past = student.read_cache(clone)
-            where = f"for a prefix of {tokens(len(prefix))} on {model.about}"
-            detail = f"Two clones were continued in turn, and at token {i + 1} one has rows of the other ({where})."
-            lengths_right = {a.shape[1] for pair in past for a in pair} == {len(prefix) + i + 1}
+            where = f"for a prefix of {tokens(p)} on {model.about}"
+            detail = f"Clones were continued in turn, and at token {i + 1} one has rows of another ({where})."
+            lengths_right = {a.shape[1] for pair in past for a in pair} == {p + i + 1}
             if lengths_right and i and _first_rows_right(student.read_cache(saved), before):
                 raise Failure(None, detail, own.CLONES_SHARE_MEMORY)
             expect_close(answer, expected, name="The answer of a clone", axes=("id",), where=where)
-    expect_same(before, student.read_cache(saved), model, len(prefix), "growing two clones")
+    expect_same(before, student.read_cache(saved), model, p, "growing clones")
 
 
 def _first_rows_right(kv: KV, before: KV) -> bool:

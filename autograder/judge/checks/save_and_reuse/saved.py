@@ -6,7 +6,7 @@ import numpy as np
 
 from autograder.judge.bugs import HALF_PRECISION, Bug
 from autograder.judge.bugs import save_and_reuse as own
-from autograder.judge.cases import JudgeModel
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.checks.save_and_reuse.shared import (
     STAGE,
     UNIT,
@@ -19,6 +19,7 @@ from autograder.judge.checks.save_and_reuse.suspects import wrong_saved
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, part_of_rows
+from autograder.judge.student import Student
 from autograder.judge.words import count, tokens
 
 
@@ -46,6 +47,18 @@ def saved_prefix_exact(student, cases):
                 saved = save_prefix(student, ids[:p], model)
                 _expect_rows(saved_rows(student, saved), model, ids, p)
     sweep.finish()
+    _expect_the_models_own(student, cases, small)
+
+
+def _expect_the_models_own(student: Student, cases: Cases, model: JudgeModel) -> None:
+    """The same ids, saved with one model and with another of its shape."""
+    prefix, other = cases.ids(model, 6, "of two models"), random_judge_model(model.config, cases.number("another"))
+    save_prefix(student, prefix, model)
+    kv = saved_rows(student, save_prefix(student, prefix, other))
+    if _same_rows(kv, model.reference.run(prefix).kv):
+        detail = f"A prefix that was saved before with another model has that model's rows (on {model.about})."
+        raise Failure(None, detail, own.SAVED_FROM_MEMORY)
+    _expect_rows(kv, other, prefix, len(prefix))
 
 
 def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
@@ -88,7 +101,11 @@ def _content_bug(kv: KV, model: JudgeModel, prefix: list[int]) -> Bug | None:
         if np.isfinite(flat).all() and flat.any() and (flat == flat.astype(np.float16)).all():
             return HALF_PRECISION
     for bug, wrong in wrong_saved(model, prefix):
-        pairs = zip(kv, wrong(), strict=True)
-        if all(matches(a, w) for pair, other in pairs for a, w in zip(pair, other, strict=True)):
+        if _same_rows(kv, wrong()):
             return bug
     return None
+
+
+def _same_rows(kv: KV, other: KV) -> bool:
+    pairs = zip(kv, other, strict=True)
+    return all(matches(a, b) for one, two in pairs for a, b in zip(one, two, strict=True))

@@ -107,10 +107,13 @@ def expect_same(before: KV, after: KV, model: JudgeModel, p: int, event: str, by
             for o, n in zip(old, new, strict=True)
         )
     ]
-    if not changed and len(before) == len(after):
+    if len(before) != len(after):
+        has = f"has {count(len(after), 'layer')} instead of {len(before)}" if after else "has no layers any more"
+        raise Failure(None, f"After {event}, the saved cache {has} {where}.")
+    if not changed:
         return
     n_old, n_new = max(map(max, rows(before))), max(map(max, rows(after)))
-    grown = [layer for layer, (old, new) in enumerate(zip(rows(before), rows(after), strict=False)) if old != new]
+    grown = [layer for layer, (old, new) in enumerate(zip(rows(before), rows(after), strict=True)) if old != new]
     if not grown:
         bug = own.SAVED_ROWS_OVERWRITTEN
         hold = f"{len(changed)} of {len(before)} layers {'holds' if len(changed) == 1 else 'hold'}"
