@@ -32,6 +32,24 @@ FED_TWICE = define(
     "prompt fed twice",
     "The cache has twice the tokens you have seen: the prompt went through the model two times.",
 )
+LAST_TOKEN_AGAIN = define(
+    "prefill-last-token-again",
+    "last prompt token fed twice in prefill",
+    "It looks as if prefill fed the last token of the prompt a second time, for its logits: the pass that fills the "
+    "cache gives them already.",
+)
+STEPS_NOT_COUNTED = define(
+    "prefill-decode-steps-not-counted",
+    "decode steps not counted in prefill's position",
+    "It looks as if prefill counted only the tokens that it fed itself: after decode steps the chunk begins further "
+    "on, at len(cache).",
+)
+PAST_FORGOTTEN = define(
+    "results-remembered-without-their-past",
+    "results remembered without what stands before",
+    "These are the numbers of the same tokens at the same positions after another past: keys, values and logits depend "
+    "on every token before them, so they cannot be remembered by their own tokens alone.",
+)
 ONE_LAYER_FOR_ALL = define(
     "prefill-one-layer-for-all",
     "all blocks share one layer's cache",

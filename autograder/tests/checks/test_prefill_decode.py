@@ -250,7 +250,7 @@ def test_a_position_past_the_next_may_be_refused_and_not_replaced():
 def test_a_silent_limit_is_found_where_one_row_is_left_to_broadcast():
     silent = edited("advance", ("if position < 0 or end > config.n_ctx:", "if position < 0:"))
     told = message("decode-context-limit", silent)
-    assert "a chunk of 3 tokens after 12 cached" in told
+    assert "a chunk of 2 tokens after 12 cached" in told
     assert "broadcast" in told
 
 

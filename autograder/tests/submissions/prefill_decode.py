@@ -681,6 +681,64 @@ WRONG = [
         "prefill-fed-twice",
     ),
     wrong(
+        "last-token-again",
+        "The last token is fed once more, for its logits.",
+        (
+            "prefill",
+            ADVANCE_CALL,
+            "advance(prompt_ids, len(cache), weights, cache)\n"
+            "    return decode_step(prompt_ids[-1], len(cache) - 1, weights, cache)",
+        ),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "prefill-last-token-again",
+    ),
+    wrong(
+        "decode-steps-not-counted",
+        "prefill counts the tokens that it fed itself, so a prompt after decode steps begins too early.",
+        (
+            "prefill",
+            ADVANCE_CALL,
+            "start = getattr(cache, 'prefilled', len(cache))\n"
+            "    cache.prefilled = start + len(prompt_ids)\n"
+            "    return advance(prompt_ids, start, weights, cache)",
+        ),
+        ("prefill-in-chunks",),
+        "prefill-decode-steps-not-counted",
+    ),
+    wrong(
+        "rows-remembered",
+        "What a pass gave is remembered by its tokens and their positions, whatever stands before them.",
+        (
+            ("advance", "def advance(", "passes = {}\n\n\ndef advance("),
+            (
+                "advance",
+                "    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):\n",
+                "    key = id(weights), position, tuple(token_ids)\n"
+                "    if key in passes:\n"
+                "        for layer, (k, v) in zip(cache.layers, passes[key][1]):\n"
+                "            layer.append(k, v)\n"
+                "        return passes[key][0]\n"
+                "    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):\n",
+            ),
+            (
+                "advance",
+                LAST_LINE,
+                LAST_LINE.replace("return", "logits =")
+                + "\n    rows = [(c.keys[:, position:].copy(), c.values[:, position:].copy()) for c in cache.layers]\n"
+                "    passes[key] = logits, rows\n"
+                "    return logits",
+            ),
+        ),
+        ("prefill-in-chunks", "decode-every-step"),
+        "results-remembered-without-their-past",
+    ),
+    wrong(
         "empty-accepted",
         "An empty prompt gives zeros.",
         (

@@ -12,7 +12,7 @@ from autograder.judge.cases import JudgeModel
 from autograder.judge.checks.prefill_decode.suspects import wrong_runs
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure
-from autograder.judge.recompute import KV
+from autograder.judge.recompute import KV, part_of_rows
 from autograder.judge.words import count
 
 _ROWS = {"atol": 3e-4, "rtol": 1e-4}  # float32 is within 1e-5; float16 is off by 1e-3
@@ -21,6 +21,14 @@ _ROWS = {"atol": 3e-4, "rtol": 1e-4}  # float32 is within 1e-5; float16 is off b
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether keys or values agree as far as float32 goes."""
     return matches(a, b, **_ROWS)
+
+
+def begins_with(kv: KV, right: KV) -> bool:
+    """Whether every layer of kv begins with the rows of `right`."""
+    n = right[0][0].shape[1]
+    return len(kv) == len(right) and all(
+        same(a[:, :n], b) for x, y in zip(kv, right, strict=True) for a, b in zip(x, y, strict=True)
+    )
 
 
 def expect_rows(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int, where: str) -> None:
@@ -55,6 +63,8 @@ def _count_bug(counts: list[int], n_past: int, n: int) -> Bug | None:
         return own.ROW_KEPT_TWICE if n_past else own.FED_TWICE
     if counts[0] == n_past and n_past:
         return own.ROW_NOT_KEPT
+    if counts[0] == n + 1:
+        return own.LAST_TOKEN_AGAIN
     return own.LAST_TOKEN_MISSING if counts[0] == n - 1 else None
 
 
@@ -65,10 +75,7 @@ def _row_bug(kv: KV, model: JudgeModel, ids: Sequence[int], n_past: int) -> Bug 
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(flat).all() and flat.any() and (flat == flat.astype(np.float16)).all():
             return HALF_PRECISION
-    past = all(
-        same(a[:, :n_past], b[:, :n_past]) for x, y in zip(kv, right, strict=True) for a, b in zip(x, y, strict=True)
-    )
-    if n_past and not past:
+    if n_past and not begins_with(kv, part_of_rows(right, 0, n_past)):
         return own.ROWS_REPLACED
 
     def looks_like(candidate: KV) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from autograder.judge.bugs import Bug, positions_shifted
 from autograder.judge.bugs import prefill_decode as own
-from autograder.judge.cases import JudgeModel
+from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.checks.prefill_decode.cache_rows import expect_rows
 from autograder.judge.checks.prefill_decode.shared import STAGE, cached
 from autograder.judge.checks.prefill_decode.suspects import wrong_logits
@@ -34,6 +34,7 @@ def decode_every_step(student, cases):
             with sweep.at(n):
                 _compare_step(sweep, student, model, cached(student, model, ids, n), ids, n)
     sweep.finish()
+    _compare_after_others(student, cases, small, 5)
 
     sweep = Sweep("cached lengths, in one run of steps")
     for model, begin, end in ((middle, 2, middle.config.n_ctx), (cases.trained, 20, 24)):
@@ -43,6 +44,21 @@ def decode_every_step(student, cases):
             with sweep.at(n):
                 _compare_step(sweep, student, model, cache, ids, n)
     sweep.finish()
+
+
+def _compare_after_others(student: Student, cases: Cases, model: JudgeModel, n: int) -> None:
+    """The token of the first sweep at position n, after n other tokens."""
+    ids = cases.ids(model, model.config.n_ctx)
+    after = [*cases.ids(model, n, "others"), ids[n]]
+    remembered = (own.PAST_FORGOTTEN, lambda: model.reference.logits(ids)[n])
+    expect_close(
+        student.array("decode_step", ids[n], n, model, cached(student, model, after, n)),
+        model.reference.logits(after)[n],
+        name="decode_step",
+        axes=("id",),
+        where=f"for the same token after {n} other cached tokens on {model.about}",
+        suspects=[remembered, *wrong_logits(model, after, n)],
+    )
 
 
 def _compare_step(sweep: Sweep, student: Student, model: JudgeModel, cache: Handle, ids: Sequence[int], n: int) -> None:

@@ -94,6 +94,20 @@ def wrong_logits(
         yield own.ALL_ROWS, lambda: logits[n_past:]
         yield FIRST_TOKEN_LOGITS, lambda: logits[n_past]
         yield own.LAST_TOKEN_MISSING, lambda: logits[-2]
+        yield from _last_token_again(model, ids, n_past)
     yield own.ALL_ROWS, lambda: logits[-1:]
     for bug, wrong in wrong_runs(model, ids, n_past):
         yield bug, lambda wrong=wrong: wrong().logits[-1]
+
+
+def _last_token_again(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[tuple[Bug, Callable]]:
+    """The last of the tokens is fed once more after the pass, at its own position or at the next."""
+    reference, last = model.reference, len(ids) - 1
+    past = part_of_rows(reference.run(ids).kv, 0, n_past) if n_past else None
+    for position in (last, last + 1):
+        if position < model.config.n_ctx:
+            positions = [*range(n_past, len(ids)), position]
+            yield (
+                own.LAST_TOKEN_AGAIN,
+                lambda p=positions: reference.run([*ids[n_past:], ids[-1]], past=past, positions=p).logits[-1],
+            )
