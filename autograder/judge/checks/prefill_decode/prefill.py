@@ -70,9 +70,7 @@ def prefill_cache(student, cases):
                     expect_rows(kv, model, ids[:n], 0, _after(model, n))
                 except Failure as failure:
                     bug = failure.bug if n > 3 else None  # at one to three tokens many mistakes look alike
-                    one_row_a_token = all(
-                        a.shape[1] == n for pair in kv for a in pair
-                    )  # else the last row is another's
+                    whole = all(a.shape[1] == n for pair in kv for a in pair)  # else the last row may be any token's
                     if n > 3 and bug is None and whole and _looks_ahead(student, model, ids[:n]):
                         bug = own.LOOKS_AHEAD
                     raise Failure(None, failure.detail, bug) from None
