@@ -231,6 +231,12 @@ SOFTMAX_HIDDEN_MAX = define(
     "The largest score looks taken before the mask was applied: a hidden one may be so large that all visible ones "
     "become 0, and their sum too. Mask first.",
 )
+ATTEND_STALE = define(
+    "attend-remembers-the-cache",
+    "attend uses rows from an earlier call",
+    "The result is that of the rows which the cache had at an earlier call: take layer_cache.keys and "
+    "layer_cache.values anew in each call.",
+)
 ATTEND_CHANGES_CACHE = define(
     "attend-changes-cache",
     "attend changes the cache",

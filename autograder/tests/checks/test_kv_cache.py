@@ -223,6 +223,10 @@ def test_what_takes_single_rows_only_is_no_matter_of_growth(line):
          "        copy.__class__ = Odd\n        return copy", "clone-equal", "clone-loses-length"),
         ("layer-cache", "end = self._length + k.shape[1]", "k, v = np.repeat(k, 2, 1), np.repeat(v, 2, 1)\n"
          "        end = self._length + k.shape[1]", "layer-cache-rows", "rows-stored-twice"),
+        ("attend", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=(1, 2), keepdims=True)",
+         "attend-large-scores", "attend-one-maximum"),
+        ("attend", "keys[:, :end].transpose(0, 2, 1)", "(keys if keys.shape[1] == head_dim else "
+         "keys.swapaxes(1, 2))[:, :, :end]", "attend-several-queries", None),
     ],
 )  # fmt: skip
 def test_more_mistakes_are_named(mark, old, new, check, bug):

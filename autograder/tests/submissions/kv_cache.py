@@ -827,6 +827,19 @@ WRONG = [
         "attend-weights-not-normalized",
     ),
     Wrong(
+        "rows-of-the-first-call",
+        "attend keeps what it took from the cache at its first call, in the cache.",
+        (
+            (
+                "attend",
+                "keys, values = layer_cache.keys, layer_cache.values",
+                "keys, values = layer_cache.__dict__.setdefault('taken', (layer_cache.keys, layer_cache.values))",
+            ),
+        ),
+        ("attend-one-query",),
+        "attend-remembers-the-cache",
+    ),
+    Wrong(
         "keys-scaled-in-place",
         "keys /= ... divides the rows of the cache itself.",
         (
