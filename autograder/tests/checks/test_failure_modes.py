@@ -392,7 +392,63 @@ FORMS = {
 KEYS = {
     "twelve digits": (f"{DIGEST}[:12]", "key-too-short"),
     "fifteen digits": (f"{DIGEST}[:15]", "key-too-short"),
-    "seven bytes": (f"bytes.fromhex({DIGEST})[:7]", "key-too-short"),
+    "seven bytes, in digits": (f"bytes.fromhex({DIGEST})[:7].hex()", "key-too-short"),
+    "half a digest, twice": (f"{DIGEST}[:8] * 2", "key-too-short"),
+    "bytes": (DIGEST.replace("hexdigest", "digest"), "key-not-a-text"),
+    "a tuple": ("(tuple(token_ids), *fields[1:])", "key-not-a-text"),
+    "the name of a character's number": (
+        "hashlib.sha256(json.dumps(fields, ensure_ascii=False).encode('ascii', 'xmlcharrefreplace')).hexdigest()",
+        "key-letters-lost",
+    ),
+    "an array of texts": (
+        "hashlib.sha256(json.dumps(token_ids).encode() + np.array(fields[1:]).tobytes()).hexdigest()",
+        "key-nul-lost",
+    ),
+    "single blanks": (
+        "json.dumps([token_ids, *(__import__('re').sub(r'(?<=\\S)\\s+(?=\\S)', ' ', text) for text in fields[1:])])",
+        "key-normalized",
+    ),
+    "a path in its normal form": (
+        "json.dumps([token_ids, __import__('posixpath').normpath(model), *fields[2:]])",
+        "key-normalized",
+    ),
+    "the layout without its blanks": (
+        "json.dumps([*fields[:4], layout.replace(' ', ''), *fields[5:]])",
+        "key-normalized",
+    ),
+    "a bar left out of the fields": (
+        "'|'.join(str(field).replace('|', '') for field in fields)",
+        "key-separator-replaced",
+    ),
+    "a backslash before a bar": (
+        r"""'|'.join(str(field).replace('|', '\\|') for field in fields)""",
+        "key-separator-in-field",
+    ),
+    "a bar doubled, digested": (
+        "hashlib.sha256('|'.join(str(field).replace('|', '||') for field in fields).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "quotes around the fields": (
+        "hashlib.sha256(','.join(f'\"{field}\"' for field in fields).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "a tenant for nobody": ("json.dumps([*fields[:6], tenant or 'default'])", "key-empty-lost"),
+    "lengths in two bytes": (
+        "b''.join(len(x).to_bytes(2, 'big') + x for x in (f.encode() for f in [str(token_ids), *fields[1:]])).hex()",
+        "key-long-text",
+    ),
+    "ids added up": (
+        "json.dumps([sum(i * 257**n for n, i in enumerate(token_ids)) % 2**128, *fields[1:]])",
+        "key-added-up",
+    ),
+    "ids added up with a large factor": (
+        "json.dumps([sum(i * 1_000_003**n for n, i in enumerate(token_ids)) % 2**64, *fields[1:]])",
+        "key-added-up",
+    ),
+    "sums of the ids": (
+        "json.dumps([[len(token_ids), sum(token_ids), sum(i * n for n, i in enumerate(token_ids))], *fields[1:]])",
+        "key-ignores-id-order",
+    ),
     "four digits behind a word": (f"'prefix-cache-' + {DIGEST}[:4]", "key-too-short"),
     "a checksum as a text": ("str(__import__('zlib').adler32(json.dumps(fields).encode()))", "key-too-short"),
     "16 bits as a number": (f"int({DIGEST}[:4], 16)", "key-not-a-text"),
@@ -495,9 +551,9 @@ def test_a_template_that_writes_another_text_is_not_taken_for_a_bug_of_build_pro
 
 
 GOOD_KEYS = {
-    "a tuple": "(tuple(token_ids), *fields[1:])",
-    "bytes": "hashlib.sha256(json.dumps(fields).encode()).digest()",
-    "eight bytes": "hashlib.blake2b(json.dumps(fields).encode(), digest_size=8).digest()",
+    "a tuple's text": "str((tuple(token_ids), *fields[1:]))",
+    "eight bytes": "hashlib.blake2b(json.dumps(fields).encode(), digest_size=8).hexdigest()",
+    "bytes as letters": "hashlib.sha256(json.dumps(fields).encode()).digest().decode('latin-1')",
     "sixteen digits": f"{DIGEST}[:16]",
     "64 bits as digits": "str(int.from_bytes(hashlib.sha256(json.dumps(fields).encode()).digest()[:8], 'big'))",
     "a UUID": "str(__import__('uuid').uuid5(__import__('uuid').NAMESPACE_DNS, json.dumps(fields)))",
@@ -613,18 +669,31 @@ def test_a_function_that_hashes_is_noticed(body, hashes):
     assert local_student(namespace(cell=f"def cache_key(a):\n    {body}\n")).hashes() is hashes
 
 
-def test_a_key_by_the_order_of_a_set_is_found_out_in_a_new_process():
-    """Texts made of the arguments hash as they do in this process: only another one shows what comes of that."""
-    about = {"ids": "token_ids", "model": "model", "tenant": "tenant"}
-    pieces = ", ".join(f'f"{name}={{{value}!r}}"' for name, value in about.items())
-    cell = solved_cells(STAGE)[KEY].replace("json.dumps(fields)", f"str([fields, {{{pieces}}}])")
+ABOUT = {"ids": "token_ids", "model": "model", "tenant": "tenant"}
+PIECES_IN_A_SET = ", ".join(f'f"{name}={{{value}!r}}"' for name, value in ABOUT.items())
+
+# What a key holds besides its fields: what the cell begins with, the expression, the bug's key
+OF_ONE_PROCESS = {
+    "the order of a set": ("", f"{{{PIECES_IN_A_SET}}}", "key-salted"),
+    "a random number": ("import secrets\nSALT = secrets.token_hex(8)\n", "SALT", "key-of-one-process"),
+    "the time of the start": ("import time\nSTARTED = time.time()\n", "STARTED", "key-of-one-process"),
+    "the number of the process": ("import os\n", "os.getpid()", "key-of-one-process"),
+    "a running number": ("SEEN = {}\n", "SEEN.setdefault(str(fields), len(SEEN))", "key-of-one-process"),
+}
+
+
+@pytest.mark.parametrize("form", OF_ONE_PROCESS)
+def test_a_key_that_holds_something_of_its_process_is_found_out_in_a_new_one(form):
+    """Such as the order of a set: texts made of the arguments hash as they do in this process."""
+    begin, held, bug = OF_ONE_PROCESS[form]
+    cell = begin + solved_cells(STAGE)[KEY].replace("json.dumps(fields)", f"str([fields, {held}])")
     assert run_check(find_check("key-separates"), student(cell=cell), 0).passed  # a notebook has no other process
     with tempfile.TemporaryDirectory() as folder:
         given = Path(folder) / "given.py"
         given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
         cells = [Cell("imports", "import hashlib, json"), Cell(KEY, cell)]
         result = grade_submission(cells, find_stage(STAGE), lambda check_id: 0, given)
-    assert result.results[-1].bug.key == "key-salted"
+    assert result.results[-1].bug.key == bug
 
 
 def test_hashing_is_noticed_in_methods_and_behind_a_cache_and_odd_objects_do_no_harm():

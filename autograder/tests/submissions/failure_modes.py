@@ -1023,4 +1023,56 @@ WRONG = [
         (KEY, "positions, tenant]", "positions, tenant.lower()]"),
         loses=("key-separates",),
     ),
+    _wrong(
+        "key-nul-lost",
+        "The tenant as the key of hmac, which fills up with zeros.",
+        (
+            KEY,
+            DIGEST,
+            "__import__('hmac').new(tenant.encode(), json.dumps(fields[:-1]).encode(), 'sha256').hexdigest()",
+        ),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-empty-lost",
+        "Leaves out what is empty.",
+        (KEY, "json.dumps(fields)", "json.dumps([field for field in fields if field])"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-separator-replaced",
+        "Takes the separator out of the fields, so that they cannot hold it.",
+        (KEY, "json.dumps(fields)", "'|'.join(str(field).replace('|', '_') for field in fields)"),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-long-text",
+        "The length of each field in one byte.",
+        (
+            KEY,
+            "json.dumps(fields).encode()",
+            "str(fields[0]).encode() + b''.join(bytes([len(x)]) + x for x in (f.encode() for f in fields[1:]))",
+        ),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-added-up",
+        "A hash by hand, as in many a textbook.",
+        (
+            KEY,
+            f"return {DIGEST}",
+            """number = 0
+    for letter in json.dumps(fields):
+        number = (31 * number + ord(letter)) % 2**64
+    return f"{number:016x}\"""",
+        ),
+        loses=("key-separates",),
+    ),
+    _wrong(
+        "key-by-argument-order",
+        "The fields by their names, as they come.",
+        (KEY, "token_ids, model, tokenizer, dtype, layout, positions, tenant):", "token_ids, **named):"),
+        (KEY, FIELDS, "[list(token_ids), named]"),
+        loses=("key-separates",),
+    ),
 ]

@@ -11,9 +11,9 @@ KEY_IDS_ALONE = define(
 KEY_NO_IDS = define("key-ignores-ids", "the ids are not in the key", "The key does not depend on the ids.")
 KEY_NOT_A_TEXT = define(
     "key-not-a-text",
-    "the key is a number",
-    "A number is no key here: the notebook encodes keys and puts them together. Return the digest as a text, as "
-    "hexdigest() gives it.",
+    "the key is not a text",
+    "A number, bytes or a tuple is no key here: the notebook encodes keys and puts them together. Return a text, such "
+    "as hexdigest() gives.",
 )
 KEY_FIELD_CUT = define(
     "key-field-cut",
@@ -86,7 +86,45 @@ KEY_NEVER_FOUND = define(
 KEY_NORMALIZED = define(
     "key-normalized",
     "texts are changed before they are compared",
-    "Texts that differ only in case or in blanks gave the same key: take each text as it is.",
+    "Texts that differ only in case, in blanks or in how a path is written gave the same key: take each text as it is.",
+)
+KEY_NUL_LOST = define(
+    "key-nul-lost",
+    "a NUL character at the end is lost",
+    "A NUL character at the end of a text is lost, as in a key of hmac or in an array of texts of NumPy.",
+)
+KEY_EMPTY_LOST = define(
+    "key-empty-lost",
+    "empty texts are left out or replaced",
+    "An empty text is left out, or something else stands for it, as `or` does: it is a text like any other.",
+)
+KEY_SEPARATOR_REPLACED = define(
+    "key-separator-replaced",
+    "separators in fields are replaced",
+    "It looks as if the separator were taken out of the fields, or replaced there: then fields that differ in it are "
+    "one. Quote the fields, as json.dumps of a list does.",
+)
+KEY_LONG_TEXT = define(
+    "key-long-text",
+    "raises for a long text",
+    "Texts may have any length: a number of letters that is written in one byte or two has a limit.",
+)
+KEY_ADDED_UP = define(
+    "key-added-up",
+    "letters or ids are added up with a factor",
+    "It looks as if letters or ids were added up with the powers of a factor: what is more in one place can be less in "
+    "another. Use hashlib.",
+)
+KEY_BY_ARGUMENT_ORDER = define(
+    "key-by-argument-order",
+    "the key depends on the order of keywords",
+    "The key depends on the order in which the arguments are named in the call: give the fields one order.",
+)
+KEY_OF_ONE_PROCESS = define(
+    "key-of-one-process",
+    "something of the process is in the key",
+    "Something of the process itself is in the key, such as a random number drawn when the cell runs, the time, or a "
+    "running number: nothing is found again after a restart.",
 )
 
 KEY_FIELDS = {

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import chain, permutations
+from itertools import chain, permutations, product
 from typing import Any
 
 from autograder.judge.bugs.failure_modes import key as bugs
 from autograder.judge.cases import Cases
 from autograder.judge.checks.failure_modes.drawn import WORDS
 from autograder.judge.checks.failure_modes.key_borders import border_pairs, readable_pairs
-from autograder.judge.checks.failure_modes.keys import Keys, Pair, Question
-from autograder.judge.checks.failure_modes.shared import STAGE, common, draw_ids, kind_of
+from autograder.judge.checks.failure_modes.key_likeness import empty_pairs, likeness_pairs
+from autograder.judge.checks.failure_modes.keys import Keys, Pair, Question, expect_key
+from autograder.judge.checks.failure_modes.shared import STAGE, common, draw_ids
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import AsText, Student, StudentError
 
@@ -45,10 +46,12 @@ def key_separates(student: Student, cases: Cases) -> None:
     fields, id_changes = _field_changes(first, word[10]), _id_changes(first)
     shuffled = _shuffled(first)
     singles = _single_pairs(first, shuffled)
-    borders = border_pairs(word)
+    borders = [*likeness_pairs(word), *border_pairs(word), *empty_pairs()]
     lists = [Question(some, base) for some in rng.integers(50_000, size=(N_LISTS, 8)).tolist()]
     keys = Keys(student)
-    pairs = [*chain(*fields.values(), *id_changes.values()), *singles, *borders]
+    long = _long_pairs(first)
+    _ask_long(keys, long)
+    pairs = [*chain(*fields.values(), *id_changes.values()), *singles, *long, *borders]
     keys.ask([first, *_both(pairs), *lists])
 
     _expect_dependence(keys, fields, id_changes, shuffled)
@@ -57,15 +60,42 @@ def key_separates(student: Student, cases: Cases) -> None:
     readable = readable_pairs(keys[first], base, word)
     keys.ask(_both(readable))
     keys.expect_different(readable)
-    if student.hashes() and student.begin_anew():
-        again, there = [first, *lists[:20]], Keys(student)
-        there.ask(again)
-        if any(there[q] != keys[q] for q in again):
-            raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
+    _expect_in_a_new_process(student, keys, [first, *lists[:20]])
 
 
 def _both(pairs: Sequence[Pair]) -> list[Question]:
     return [question for pair in pairs for question in (pair.one, pair.two)]
+
+
+def _long_pairs(first: Question) -> list[Pair]:
+    """Texts that are longer than a length in one byte or in two can say, with another last letter."""
+    pairs = []
+    for field, n in (("tenant", 300), ("model", 70_000)):
+        text = first.texts[field] * (n // len(first.texts[field]) + 1)
+        one, two = (first.having(**{field: text[:n] + end}) for end in "ab")
+        detail = f"With another last letter of a {field} of {n + 1:,} letters, the key is the same."
+        pairs.append(Pair(one, two, detail, bugs.KEY_FIELD_CUT))
+    return pairs
+
+
+def _ask_long(keys: Keys, pairs: Sequence[Pair]) -> None:
+    try:
+        keys.ask(_both(pairs))
+    except StudentError as error:
+        if error.kind != "raised" or error.unwritten:
+            raise
+        raise Failure(None, f"With a long text, {error.sentence}", bugs.KEY_LONG_TEXT) from None
+
+
+def _expect_in_a_new_process(student: Student, keys: Keys, again: Sequence[Question]) -> None:
+    """The same keys in another process, where there is one, with nothing in memory of this one."""
+    hashed = student.hashes()
+    if not student.begin_anew():
+        return
+    there = Keys(student)
+    there.ask(again)
+    if any(there[q] != keys[q] for q in again):
+        raise Failure(None, ELSEWHERE, bugs.KEY_SALTED if hashed else bugs.KEY_OF_ONE_PROCESS)
 
 
 def _expect_again_and_elsewhere(student: Student, first: Question) -> None:
@@ -87,10 +117,10 @@ def _expect_again_and_elsewhere(student: Student, first: Question) -> None:
         there = key()
     if there != one or not _same_for_other_hashes(student, ids, texts):
         raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
-    if isinstance(one, int) and not isinstance(one, bool):
-        raise Failure(None, "cache_key returned a number where a text is expected.", bugs.KEY_NOT_A_TEXT)
-    if not isinstance(one, (str, bytes, list)):
-        raise Failure(None, f"cache_key returned {kind_of(one)} where a text is expected.")
+    expect_key(one)
+    if student.plain("cache_key", ids, **dict(reversed(texts.items()))) != one:
+        detail = "With the same arguments by name in another order, the key is another one."
+        raise Failure(None, detail, bugs.KEY_BY_ARGUMENT_ORDER)
     twice = texts["layout"]
     alike = [key(layout=AsText(twice, form), positions=AsText(twice, form)) for form in ("own", "one")]
     if alike[0] != alike[1]:
@@ -163,7 +193,7 @@ def _single_pairs(first: Question, shuffled: Sequence[Question]) -> list[Pair]:
         pairs.append(Pair(one, two, f"With {what}, the key is the same.", bug))
 
     for name, value in texts.items():
-        for a, b in (("é", "ü"), ("漢", "字"), ("é", "e\u0301"), ("é", "?")):
+        for a, b in (("é", "ü"), ("漢", "字"), ("é", "e\u0301"), *product("é", ("?", "&#233;", "\\xe9", "\\u00e9"))):
             one, two = first.having(**{name: value + a}), first.having(**{name: value + b})
             add(f"another letter beyond ASCII in the {name}", bugs.KEY_LETTERS_LOST, two, one)
     for a, b in permutations(texts, 2):
@@ -238,8 +268,11 @@ def _bits(keys: list[str]) -> float:
     """How many bits the keys differ in, from how many values are seen at each place; no more than are enough."""
     bits, place = 0.0, common(min(keys), max(keys))
     last = min(max(map(len, keys)), place + LONGEST_DIGEST)
+    before: set[tuple[str, ...]] = set()  # a digest that is written twice has no more bits for it
     while place < last and bits < LEAST_BITS:
-        seen = len({key[place : place + 1] for key in keys})
+        there = tuple(key[place : place + 1] for key in keys)
+        seen = len(set(there)) if there not in before else 1
         bits += 8 if seen > 128 else math.log2(seen)
+        before.add(there)
         place += 1
     return bits

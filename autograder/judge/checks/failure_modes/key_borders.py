@@ -13,7 +13,9 @@ COMMON = ("", "|", ",", ":", "/", "-", "_", " ", "\n", "\0", ", ")
 RARE = (
     *("\t", ";", "#", "\x1f", "\x1e", "::", "||", "|||", "--", "__", ".", "&", "@", " | ", "\\", "~", "+", "*", "$"),
     *("%", "^", "=", "; ", ": ", " - ", " / ", "##", "###", "->", "=>", "<sep>", "<SEP>", "[sep]", "[SEP]", "\r\n"),
+    *('","', '", "', "','", "', '"),
 )
+INSTEAD = ("_", " ", "-", "")  # of a separator in a field, where it is replaced
 BETWEEN_NAMED = ("|", ",", ";", "&", "\n", " ", ", ", "/")
 AFTER_A_NAME = ("=", ":")
 RARE_AFTER_A_NAME = (": ", " = ", "-", "_", "")
@@ -25,7 +27,13 @@ Texts = dict[str, str]
 def border_pairs(word: Sequence[str]) -> list[Pair]:
     """Pairs that a key confuses if it puts ids and fields together without a border that holds."""
     fields = {field: f"{field[0]}{i}" for i, field in enumerate(bugs.KEY_FIELDS)}
-    return [*_ids_alone(fields), *_fields(fields, word), *_ids_and_fields(fields, word)]
+    return [
+        *_ids_alone(fields),
+        *_fields(fields, word),
+        *_replaced_separators(fields, word),
+        *_marked_separators(fields, word),
+        *_ids_and_fields(fields, word),
+    ]
 
 
 def _ids_alone(fields: Texts) -> Iterator[Pair]:
@@ -53,6 +61,34 @@ def _fields(fields: Texts, word: Sequence[str]) -> Iterator[Pair]:
     for before, after in product(BETWEEN_NAMED, RARE_AFTER_A_NAME):
         for a, b in usually_beside:
             yield _moved(fields, word, a, b, f"{before}{b}{after}")
+
+
+def _marked_separators(fields: Texts, word: Sequence[str]) -> Iterator[Pair]:
+    """Pairs for a separator that is doubled in a field, or has a backslash before it, which itself has none."""
+    detail = "Separators and backslashes at the ends of fields, divided between them in another way, give the same key."
+    a, b, c = word[:3]
+    for separator in COMMON[1:]:
+        for before, after in (("dtype", "layout"), ("layout", "positions"), ("layout", "model")):
+            one = {**fields, before: a + separator, after: b}
+            two = {**fields, before: a, after: separator + b}
+            yield Pair(Question([7], one), Question([7], two), detail, bugs.KEY_SEPARATOR_IN_FIELD)
+        for last in ("positions", "model"):
+            one = {**fields, "dtype": f"{a}\\", "layout": b, last: f"{c}{separator}{a}"}
+            two = {**fields, "dtype": f"{a}{separator}{b}", "layout": f"{c}\\", last: a}
+            yield Pair(Question([7], one), Question([7], two), detail, bugs.KEY_SEPARATOR_IN_FIELD)
+
+
+def _replaced_separators(fields: Texts, word: Sequence[str]) -> Iterator[Pair]:
+    """Pairs for a separator that is taken out of a field, or replaced there."""
+    for separator, field in product(COMMON[1:], ("model", "tenant")):
+        one = Question([7], {**fields, field: word[0] + separator + word[1]})
+        for other in INSTEAD:
+            if other != separator:
+                detail = (
+                    f"With something else in place of a mark between two words of the {field}, the key is the same."
+                )
+                two = one.having(**{field: word[0] + other + word[1]})
+                yield Pair(one, two, detail, bugs.KEY_SEPARATOR_REPLACED)
 
 
 def _moved(fields: Texts, word: Sequence[str], a: str, b: str, border: str) -> Pair:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.judge.bugs import Bug
+from autograder.judge.bugs.failure_modes import key as bugs
+from autograder.judge.checks.failure_modes.shared import kind_of
 from autograder.judge.framework import Failure
 from autograder.judge.student import Student
 
@@ -51,7 +53,7 @@ class Keys:
         for i in range(0, len(new), IN_ONE_MESSAGE):
             some = new[i : i + IN_ONE_MESSAGE]
             values = self._student.each_plain("cache_key", [((q.ids,), q.texts) for q in some])
-            self._keys.update((q, _as_text(value)) for q, value in zip(some, values, strict=True))
+            self._keys.update((q, expect_key(value)) for q, value in zip(some, values, strict=True))
 
     def __getitem__(self, question: Question) -> str:
         return self._keys[question]
@@ -65,8 +67,10 @@ class Keys:
                 raise Failure(None, pair.detail, pair.bug)
 
 
-def _as_text(value: Any) -> str:
-    """A key to compare: of bytes, a letter for each, and what else it may be as Python writes it."""
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return value if isinstance(value, str) else repr(value)
+def expect_key(value: Any) -> str:
+    """The value, a text."""
+    if not isinstance(value, str):
+        what = "a list or tuple" if isinstance(value, list) else kind_of(value)
+        bug = None if value is None else bugs.KEY_NOT_A_TEXT
+        raise Failure(None, f"cache_key returned {what} where a text is expected.", bug)
+    return value
