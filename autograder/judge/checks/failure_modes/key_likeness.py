@@ -18,8 +18,7 @@ N_PARITIES = 2048  # so many make sums equal modulo 2**64, whatever odd factor t
 
 def likeness_pairs(word: Sequence[str]) -> list[Pair]:
     """Pairs of texts, and of lists of ids, that are easily taken for one."""
-    fields = {field: f"{field[0]}{i}" for i, field in enumerate(bugs.KEY_FIELDS)}
-    first = Question([7], fields)
+    first = Question([7], {field: field for field in bugs.KEY_FIELDS})
     return [*_tidied(first, word), *_summed_up(first), *_added_up(first)]
 
 
