@@ -181,6 +181,7 @@ class Runtime:
             return {"value": file.read()}
 
     def _op_write_file(self, request):
+        os.makedirs(os.path.dirname(request["path"]) or ".", exist_ok=True)
         with open(request["path"], "wb") as file:
             file.write(request["data"])
         return {"value": None}

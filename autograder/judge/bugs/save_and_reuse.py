@@ -189,6 +189,11 @@ SUFFIX_ADDED_TO_PATH = define(
     "An ending was added to the name (np.savez does that): write to exactly the path that was given, for example "
     "through open(path, 'wb').",
 )
+FOLDER_DROPPED = define(
+    "folder-dropped",
+    "folder of the path dropped",
+    "The path has a folder in it, which is there: write to exactly the path that was given.",
+)
 FILE_HALF_PRECISION = define(
     "file-half-precision",
     "file kept in half precision",
@@ -197,12 +202,18 @@ FILE_HALF_PRECISION = define(
 NOT_IN_THE_FILE = define(
     "not-in-the-file",
     "content is not in the file",
-    "It looks as if the cache were not in the file itself: the file must be enough, without anything beside it.",
+    "It looks as if more were needed than the bytes of the file, such as its name or what a process keeps in memory.",
+)
+FACTS_OF_A_PROCESS = define(
+    "facts-of-a-process",
+    "fingerprint differs between processes",
+    "A file that the other process wrote itself can be read there: it looks as if the fingerprint were another one in "
+    "each process, as hash() of text, id() and random numbers are.",
 )
 READ_CACHES_SHARED = define(
     "read-caches-shared",
     "one cache for all that is read",
-    "It looks as if every file were read into one and the same cache: make a new ModelCache each time.",
+    "It looks as if one cache were handed out for several files or calls: make a new ModelCache each time.",
 )
 FILE_KEYS_VALUES_SWAPPED = define(
     "file-keys-values-swapped", "K and V swapped in the file", "Keys and values came back in each other's place."

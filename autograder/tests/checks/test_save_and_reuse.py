@@ -6,6 +6,8 @@ import hashlib
 import json
 import struct
 import types
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from safetensors.numpy import load_file, save_file
 
 from autograder.bench.solved import solved
 from autograder.judge.framework import checks_of, find_check, run_check
-from autograder.judge.student import local_student
+from autograder.judge.student import Student, local_student
 from autograder.model import GPT2Config, random_model
 from autograder.model.weights import tensors_of
+from autograder.worker.runtime import Runtime
 
 STAGE = "save-and-reuse"
 CONFIG = GPT2Config(n_layer=2, n_head=3, n_embd=12, n_ctx=16, n_vocab=29)
@@ -391,9 +394,17 @@ def _digest(*parts):
         lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if not name.endswith(".bias"))),
         lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if "h.1." not in name)),
         lambda tensors: _digest(*(a.tobytes() for name, a in tensors.items() if "ln_f" not in name)),
+        lambda tensors: _digest(*(a.tobytes()[:8192] for a in tensors.values())),
+        lambda tensors: _digest(*(np.round(a, 3).tobytes() for a in tensors.values())),
+        lambda tensors: _digest(*(a.astype(np.float16).tobytes() for a in tensors.values())),
+        lambda tensors: str(sum(zlib.crc32(a.tobytes()) for a in tensors.values())),
+        lambda tensors: str(sorted((name.split(".")[-2:], _digest(a.tobytes())) for name, a in tensors.items())),
+        lambda tensors: str(sorted((name[:3], _digest(a.tobytes())) for name, a in tensors.items())),
+        lambda tensors: str([(a.mean(), a.std(), a.ravel()[:32].tolist()) for a in tensors.values()]),
     ],
     ids=["last 64 bytes", "first 64 bytes", "last number", "sums", "statistics", "no attention", "no bias", "one block",
-         "no ln_f"],
+         "no ln_f", "first 8 kB", "rounded", "float16", "sum of checksums", "blocks in any order",
+         "tensors in any order", "statistics and 32 numbers"],
 )  # fmt: skip
 def test_a_fingerprint_of_a_part_of_the_model_is_found(course, fingerprint, seed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -405,6 +416,92 @@ def test_a_fingerprint_of_a_part_of_the_model_is_found(course, fingerprint, seed
     result = _of_the_file(course, seed, cache_facts=facts)
     assert not result.passed
     assert result.bug.key == "fingerprint-partial"
+
+
+@pytest.mark.parametrize(
+    "accepts",
+    [
+        lambda name, a: np.isfinite(a.max()),
+        lambda name, a: np.isfinite(a.min()),
+        lambda name, a: ".1." in name or np.isfinite(a).all(),
+        lambda name, a: not (np.isnan if "keys" in name else np.isinf)(a).any(),
+        lambda name, a: not (np.isinf if "keys" in name else np.isnan)(a).any(),
+        lambda name, a: np.isfinite(a[:, -1]).all(),
+        lambda name, a: np.isfinite(a[:, 0]).all(),
+        lambda name, a: np.isfinite(a[0]).all(),
+    ],
+    ids=["maximum", "minimum", "outer layers", "NaN in keys", "NaN in values", "last row", "first row", "first head"],
+)
+def test_what_is_not_finite_is_found_wherever_it_stands(course, accepts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def check(tensors, weights):
+        replaced = {n: np.ones_like(a) if n != "prefix_ids" and accepts(n, a) else a for n, a in tensors.items()}
+        course.check_tensors(replaced, weights)
+
+    result = _of_the_file(course, 1, check_tensors=check)
+    assert result.bug.key == "not-finite-accepted"
+
+
+def _round_trip(course, renew=None, **replaced):
+    """The result of cache-file-round-trip; renew: what another process does not have is let go."""
+    perform = Runtime({**vars(course), **replaced, "__name__": "student"}).perform
+    return run_check(find_check("cache-file-round-trip"), Student(perform, renew), 1)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [lambda path, saved: path.read_bytes(), lambda path, saved: (len(saved.layers), len(saved))],
+    ids=["content", "length"],
+)
+def test_a_reader_that_hands_out_one_cache_twice_is_named(course, key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    caches = {}
+
+    def read(path, weights):
+        new, ids = course.read_prefix_cache(path, weights)
+        saved = caches.setdefault(key(Path(path), new), new)
+        if not isinstance(key(Path(path), new), bytes):
+            saved.layers[:] = new.layers
+        return saved, ids
+
+    assert _round_trip(course, read_prefix_cache=read).bug.key == "read-caches-shared"
+
+
+def test_a_fingerprint_that_differs_between_processes_is_named(course, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    salts = [1]
+
+    def facts(prefix_ids, weights):
+        told = course.cache_facts(prefix_ids, weights)
+        return told | {"fingerprint": str(hash((told["fingerprint"], salts[-1])))}
+
+    own = {name: _with(course, name, cache_facts=facts) for name in ("write_prefix_cache", "read_prefix_cache")}
+    assert _round_trip(course, **own).passed
+    assert _round_trip(course, lambda _: salts.append(2), **own).bug.key == "facts-of-a-process"
+
+
+@pytest.mark.parametrize("keeps", ["its path", "its content in memory"])
+def test_a_file_that_is_not_enough_is_named(course, keeps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = {}
+
+    def write(path, saved, prefix_ids, weights):
+        course.write_prefix_cache(path, saved, prefix_ids, weights)
+        data = Path(path).read_bytes()
+        token = str(path) if keeps == "its path" else str(len(kept))
+        kept[token] = data
+        Path(path).write_text(token)
+
+    def read(path, weights):
+        token = Path(path).read_text()
+        if token not in kept or (keeps == "its path" and token != str(path)):
+            raise ValueError("file: unknown")
+        Path("own").write_bytes(kept[token])
+        return course.read_prefix_cache("own", weights)
+
+    result = _round_trip(course, lambda _: kept.clear(), write_prefix_cache=write, read_prefix_cache=read)
+    assert result.bug.key == "not-in-the-file"
 
 
 def _with(course, function, **replaced):

@@ -290,6 +290,49 @@ def read_prefix_cache(path, weights):
     return cache, list(ids)
 """
 
+_TAR_WRITE = '''
+import io
+import json
+import tarfile
+
+
+def write_prefix_cache(path, saved, prefix_ids, weights):
+    """A tar file, which ends in blocks of zeros."""
+    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
+    for i, layer in enumerate(saved.layers):
+        tensors |= {f"layers.{i}.keys": layer.keys, f"layers.{i}.values": layer.values}
+    check_tensors(tensors, weights)
+    contents = {"facts": json.dumps(cache_facts(prefix_ids, weights)).encode()}
+    for name, array in tensors.items():
+        file = io.BytesIO()
+        np.save(file, array)
+        contents[name] = file.getvalue()
+    with tarfile.open(path, "w") as tar:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+'''
+
+_TAR_READ = """
+def read_prefix_cache(path, weights):
+    try:
+        with tarfile.open(path) as tar:
+            contents = {member.name: tar.extractfile(member).read() for member in tar}
+        facts = json.loads(contents.pop("facts"))
+        tensors = {name: np.load(io.BytesIO(content)) for name, content in contents.items()}
+    except (tarfile.TarError, OSError, KeyError, EOFError) as error:
+        raise ValueError(f"file: {error}") from error
+    prefix_ids = tensors["prefix_ids"].tolist() if "prefix_ids" in tensors else []
+    if facts != cache_facts(prefix_ids, weights):
+        raise ValueError("facts: not those of this model and these ids")
+    check_tensors(tensors, weights)
+    saved = ModelCache(weights.config.n_layer)
+    for i, layer in enumerate(saved.layers):
+        layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])
+    return saved, prefix_ids
+"""
+
 _SHARED_PREFIX = '''
 class LayerCache:
     """Write-protected arrays that clones share; a request's own rows are new arrays behind them."""
@@ -348,7 +391,11 @@ RIGHT = [
         "The cache is a list of layers, and a layer has a list of arrays; the suffix is decoded token by token.",
         {"save-prefix-cache": _LISTS, "generate-with-prefix": _TOKEN_BY_TOKEN},
     ),
-    Right("preallocated", "One buffer for keys and values, doubled when full.", {"save-prefix-cache": _PREALLOCATED}),
+    Right(
+        "preallocated",
+        "One buffer for keys and values, doubled when full; a file whose end can be cut off without a loss.",
+        {"save-prefix-cache": _PREALLOCATED, "write-prefix-cache": _TAR_WRITE, "read-prefix-cache": _TAR_READ},
+    ),
     Right(
         "concatenated",
         "np.concatenate at every append, clones that share arrays nobody writes to, the prefix in chunks of four.",
@@ -870,6 +917,13 @@ WRONG = [
         ),
         (ROUND_TRIP, FILE_REFUSALS),
         "suffix-added-to-path",
+    ),
+    Wrong(
+        "folder-dropped",
+        "Only the path's last part is used.",
+        ((WRITE, "    save_file(tensors, path,", "    save_file(tensors, Path(path).name,"),),
+        (ROUND_TRIP,),
+        "folder-dropped",
     ),
     Wrong(
         "file-in-half-precision",

@@ -10,18 +10,21 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel, random_judge_model
-from autograder.judge.checks.save_and_reuse.files import expect_bits, file_name, read_back
+from autograder.judge.checks.save_and_reuse.files import expect_bits, file_name, read_back, same_bits
 from autograder.judge.checks.save_and_reuse.shared import STAGE, expect_same, finish_refusals
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, part_of_rows
 from autograder.judge.student import StudentError
+from autograder.model import GPT2Config
 from autograder.model.weights import tensors_of
+
+LARGE_TENSORS = GPT2Config(n_layer=1, n_head=2, n_embd=64, n_ctx=16, n_vocab=600)  # of up to 150 kB
 
 
 @check(stage=STAGE, id="cache-file-refusals", points=2, title="A file that does not fit is refused")
 def cache_file_refusals(student, cases):
     """read_prefix_cache gives a ValueError for another model's cache and for a damaged file, and changes no cache."""
-    model = cases.odd[0]
+    model = cases.odd[1]  # with a layer, and a block, that is neither the first nor the last
     config, p = model.config, 6
     ids = cases.ids(model, p, "prefix")
     kv = model.reference.run(ids).kv
@@ -68,6 +71,15 @@ def cache_file_refusals(student, cases):
         else:
             failed.append((what, "read_prefix_cache returned a cache; a ValueError is expected", bug))
 
+    def comes_back_whole(damaged: bytes) -> bool:
+        path = file_name(cases, "damaged", len(damaged))
+        student.write_file(path, damaged)
+        try:
+            again, again_ids = read_back(student, path, model)
+            return again_ids == ids and same_bits(student.read_cache(again), before)
+        except (Failure, StudentError):
+            return False
+
     def written(kv: KV, ids: list[int], by: JudgeModel) -> Callable[[str], object]:
         return lambda path: student.handle("write_prefix_cache", path, student.make_cache(by, kv), ids, by)
 
@@ -76,9 +88,14 @@ def cache_file_refusals(student, cases):
     for tensor, changed in _one_number_off(model, cases.rng("places")):
         what = f"the cache of a model that differs in one number of {tensor}"
         refused(what, own.FINGERPRINT_PARTIAL, good, changed)
-    for tensor, changed in _two_exchanged(model, cases.rng("exchanged")):
-        what = f"the cache of a model that differs in the order of two numbers of {tensor}"
-        refused(what, own.FINGERPRINT_PARTIAL, good, changed)
+    for what, changed in _in_another_order(model, cases.rng("exchanged")):
+        refused(f"the cache of a model that differs in the order of {what}", own.FINGERPRINT_PARTIAL, good, changed)
+    large = random_judge_model(LARGE_TENSORS, cases.number("large"))
+    of_large = file_name(cases, "large")
+    written(large.reference.run(ids).kv, ids, large)(of_large)
+    for tensor, changed in _late_number_off(large, cases.rng("late")):
+        what = f"the cache of a model that differs in one number near the end of a large {tensor}"
+        refused(what, own.FINGERPRINT_PARTIAL, of_large, changed)
     expect_good("after those of other models")
     heads = random_judge_model(replace(config, n_head=config.n_embd // config.n_head), model.spec["seed"])
     what = f"the cache of a model with these weights and {heads.config.n_head} heads"
@@ -93,18 +110,27 @@ def cache_file_refusals(student, cases):
         what = f"the prefix id {'n_vocab' if wrong_id > 0 else wrong_id}"
         outside = written(kv, [*ids[:2], wrong_id, *ids[3:]], model)
         attempt(what, own.FILE_IDS_OUTSIDE, outside, writer_may_refuse=True)
-    for layer, part, value in ((0, "keys", np.nan), (config.n_layer - 1, "values", np.inf)):
-        spoiled = written(_with_value(kv, layer, part, value), ids, model)
+    last = config.n_layer - 1
+    for layer, part, place, value in (
+        (0, "keys", (0, 0, 0), np.nan),
+        (1, "values", (-1, p // 2, 1), np.nan),
+        (1, "keys", (0, p // 2, -1), -np.inf),
+        (last, "values", (-1, -1, -1), np.inf),
+    ):
+        spoiled = written(_with_value(kv, layer, part, place, value), ids, model)
         attempt(
             f"{value:g} among the {part} of layer {layer}", own.NOT_FINITE_ACCEPTED, spoiled, writer_may_refuse=True
         )
     expect_good("after those with wrong contents")
-    for what, damaged in (
-        ("a file cut in half", data[: len(data) // 2]),
-        ("a file without its last bytes", data[:-8]),
-        ("an empty file", b""),
-        ("a file of something else", cases.rng("noise").bytes(len(data))),
-    ):
+    damages = {
+        "a file cut in half": data[: len(data) // 2],
+        "a file without its last bytes": data[:-8],
+        "an empty file": b"",
+        "a file of something else": cases.rng("noise").bytes(len(data)),
+    }
+    for what, damaged in damages.items():
+        if damaged and data.startswith(damaged) and comes_back_whole(damaged):
+            continue  # some formats fill up their last block, and nothing is lost with the filling
         attempt(what, own.DAMAGE_ACCEPTED, lambda path, damaged=damaged: student.write_file(path, damaged))
     finish_refusals(failed)
     expect_same(before, student.read_cache(back), model, p, "reading files that do not fit")
@@ -112,19 +138,29 @@ def cache_file_refusals(student, cases):
 
 
 def _one_number_off(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
-    """The model with one number changed, once in each kind of tensor, in all blocks, away from the ends of it."""
+    """The model with one number's last bit changed, in each kind of tensor, in all blocks, away from the ends of it."""
     tensors = tensors_of(model.weights)
     kinds = {name.split(".", 2)[-1] if name.startswith("h.") else name: None for name in tensors}
     for i, kind in enumerate(kinds):
         name = kind if kind in tensors else f"h.{i % model.config.n_layer}.{kind}"
         array = tensors[name].copy()
         edge = 17 if array.size > 40 else 0
-        array.flat[rng.integers(edge, array.size - edge)] += 0.25
+        place = rng.integers(edge, array.size - edge)
+        array.flat[place] = np.nextafter(array.flat[place], np.float32(np.inf))
         yield name, model.patched(name, array)
 
 
-def _two_exchanged(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
-    """The model with two numbers of one tensor in each other's place, which no sum shows.
+def _late_number_off(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
+    """The model with one number changed behind what somebody in a hurry looks at of a large tensor."""
+    tensors = tensors_of(model.weights)
+    for name in ("wte.weight", "h.0.mlp.c_fc.weight"):
+        array = tensors[name].copy()
+        array.flat[-rng.integers(20, 200)] += 0.25
+        yield name, model.patched(name, array)
+
+
+def _in_another_order(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
+    """The model with two numbers of one tensor, or two tensors, in each other's place, which no sum shows.
 
     np.sum begins with flat[0] + flat[8], and so gives the same to the last bit.
     """
@@ -133,10 +169,12 @@ def _two_exchanged(model: JudgeModel, rng: np.random.Generator) -> Iterator[tupl
     for places in ((0, 8), rng.choice(tensors[name].size, 2, replace=False)):
         array = tensors[name].copy()
         array.flat[list(places)] = array.flat[list(places[::-1])]
-        yield name, model.patched(name, array)
+        yield f"two numbers of {name}", model.patched(name, array)
+    for one, two in (("h.0.attn.c_proj.weight", "h.1.attn.c_proj.weight"), ("h.2.ln_1.bias", "h.2.ln_2.bias")):
+        yield f"{one} and {two}", model.patched(one, tensors[two]).patched(two, tensors[one])
 
 
-def _with_value(kv: KV, layer: int, part: str, value: float) -> KV:
+def _with_value(kv: KV, layer: int, part: str, place: tuple[int, int, int], value: float) -> KV:
     pairs = [[k.copy(), v.copy()] for k, v in kv]
-    pairs[layer][("keys", "values").index(part)][-1, -1, -1] = value
+    pairs[layer][("keys", "values").index(part)][place] = value
     return [(k, v) for k, v in pairs]

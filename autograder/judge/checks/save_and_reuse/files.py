@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from autograder.judge.bugs import Bug
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.checks.save_and_reuse.shared import STAGE, expect_same
@@ -11,6 +12,8 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
+
+FOLDER = "saved prefixes"
 
 
 @check(
@@ -24,11 +27,13 @@ def cache_file_round_trip(student, cases):
     """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
     small, middle, _ = cases.odd
     read, files = [], []
+    student.write_file(f"{FOLDER}/another", b"")
     for model, p, path in (
         (small, small.config.n_ctx, "prefix.safetensors"),
         (middle, 1, "saved prefix"),
         (cases.trained, 5, "prefix.v1.bin"),
         (small, 3, "prefix.safetensors"),  # over the first file
+        (small, 3, f"{FOLDER}/prefix.safetensors"),
     ):
         ids = cases.ids(model, p, path)
         where = f"for a prefix of {tokens(p)} on {model.about}"
@@ -36,10 +41,7 @@ def cache_file_round_trip(student, cases):
         before = student.read_cache(cache)
         student.handle("write_prefix_cache", path, cache, ids, model)
         if not student.file_exists(path):
-            added = any(student.file_exists(path + ending) for ending in (".npz", ".npy", ".safetensors", ".json"))
-            raise Failure(
-                None, f"There is no file at the path given ({where}).", own.SUFFIX_ADDED_TO_PATH if added else None
-            )
+            raise Failure(None, f"There is no file at the path given ({where}).", _elsewhere(student, path))
         expect_same(before, student.read_cache(cache), model, p, "writing it to a file")
         moved = file_name(cases, "moved", len(read))  # what is read must be in the file, and in nothing else
         data = student.read_file(path)
@@ -60,11 +62,32 @@ def cache_file_round_trip(student, cases):
         expect_bits(student.read_cache(read_back(student, path, model)[0]), before, where)
         read.append((back, before))
     for back, before in read:
-        if not _same_bits(student.read_cache(back), before):
+        if not same_bits(student.read_cache(back), before):
             detail = "A cache that was read is no longer what it was after other files were read."
             raise Failure(None, detail, own.READ_CACHES_SHARED)
+    _expect_another_cache_each_time(student, path, model, back, before)
     if student.begin_anew():
         _expect_files_to_be_enough(student, cases, files)
+
+
+def _elsewhere(student: Student, path: str) -> Bug | None:
+    """How the file got another name, if it did."""
+    if any(student.file_exists(path + ending) for ending in (".npz", ".npy", ".safetensors", ".json")):
+        return own.SUFFIX_ADDED_TO_PATH
+    return own.FOLDER_DROPPED if path.startswith(FOLDER) else None
+
+
+def _expect_another_cache_each_time(student: Student, path: str, model: JudgeModel, back: Handle, kv: KV) -> None:
+    """What a request appends to a cache that was read is not in the next one that is read from the same bytes."""
+    try:
+        layers = student.attribute(back, "layers", returns="handle")
+        for i, (k, v) in enumerate(kv):
+            student.method(student.method(layers, "__getitem__", i, returns="handle"), "append", k, v, returns="none")
+    except StudentError:
+        return  # such a cache cannot be appended to
+    if not same_bits(student.read_cache(read_back(student, path, model)[0]), kv):
+        detail = "After rows were appended to a cache that was read, the same file gives them too."
+        raise Failure(None, detail, own.READ_CACHES_SHARED)
 
 
 def file_name(cases: Cases, *label: object) -> str:
@@ -81,8 +104,11 @@ def _expect_files_to_be_enough(student: Student, cases: Cases, files: list[tuple
             back, back_ids = read_back(student, path, model)
         except StudentError as error:
             detail = f"In another process the file's bytes cannot be read: {error.sentence[:-1]} ({where})."
-            raise Failure(None, detail, own.NOT_IN_THE_FILE) from None
-        if back_ids != ids or not _same_bits(student.read_cache(back), before):
+            whole = len(data) > sum(a.nbytes for pair in before for a in pair) / 4  # float32 of float64, and packed
+            again = file_name(cases, "written there", i)
+            of_this_process = whole and _writes_and_reads(student, again, before, ids, model)
+            raise Failure(None, detail, own.FACTS_OF_A_PROCESS if of_this_process else own.NOT_IN_THE_FILE) from None
+        if back_ids != ids or not same_bits(student.read_cache(back), before):
             raise Failure(
                 None, f"In another process, something else is read from the file ({where}).", own.NOT_IN_THE_FILE
             )
@@ -96,6 +122,14 @@ def _reads(student: Student, path: str, model: JudgeModel) -> bool:
     return True
 
 
+def _writes_and_reads(student: Student, path: str, kv: KV, ids: list[int], model: JudgeModel) -> bool:
+    try:
+        student.handle("write_prefix_cache", path, student.make_cache(model, kv), ids, model)
+    except StudentError:
+        return False
+    return _reads(student, path, model)
+
+
 def read_back(student: Student, path: str, model: JudgeModel) -> tuple[Handle, list[int]]:
     """What read_prefix_cache returns: (saved, prefix_ids)."""
     pair = student.handle("read_prefix_cache", path, model)
@@ -107,14 +141,14 @@ def read_back(student: Student, path: str, model: JudgeModel) -> tuple[Handle, l
         raise Failure(None, "read_prefix_cache does not return a pair (saved, prefix_ids).") from None
 
 
-def _same_bits(a: KV, b: KV) -> bool:
+def same_bits(a: KV, b: KV) -> bool:
     return len(a) == len(b) and all(
         np.array_equal(x, y) for one, two in zip(a, b, strict=True) for x, y in zip(one, two, strict=True)
     )
 
 
 def expect_bits(kv: KV, written: KV, where: str) -> None:
-    if _same_bits(kv, written):
+    if same_bits(kv, written):
         return
     bug = None
     with np.errstate(over="ignore"):
@@ -125,10 +159,10 @@ def expect_bits(kv: KV, written: KV, where: str) -> None:
             (own.ONE_WRITTEN_TWICE, [(k, k) for k, _ in written]),
             (own.ONE_WRITTEN_TWICE, [(v, v) for _, v in written]),
         ):
-            if _same_bits(kv, wrong):
+            if same_bits(kv, wrong):
                 bug = suspect
     first_heads = [[(k[:1], v[:1]) for k, v in cache] for cache in (kv, written)]
-    if bug is None and _same_bits(*first_heads):
+    if bug is None and same_bits(*first_heads):
         bug = own.VIEW_WRITTEN
     if len(kv) != len(written):
         raise Failure(None, f"{count(len(kv), 'layer')} came back of {len(written)} ({where}).", bug)
