@@ -52,6 +52,12 @@ class JudgeModel:
         array = np.ascontiguousarray(array, dtype=np.float32)
         return JudgeModel(self.spec, replace_tensor(self.weights, tensor, array), {**self.patches, tensor: array})
 
+    def with_ids_exchanged(self, one: int, other: int) -> JudgeModel:
+        """The same model in which two tokens have each other's id."""
+        wte = self.weights.wte.copy()
+        wte[[one, other]] = wte[[other, one]]
+        return self.patched("wte.weight", wte)
+
     def wire(self) -> dict:
         """What stands for this model in a request to the worker."""
         return {"__model__": self.spec, "patches": self.patches}

@@ -213,12 +213,6 @@ NOTEBOOK_WEIGHTS = define(
     "the notebook's own weights",
     "These are the numbers of the trained model: use the weights that are passed, not the notebook's variable.",
 )
-LOGITS_REMEMBERED = define(
-    "logits-remembered",
-    "logits remembered by the ids alone",
-    "These are the logits of other weights for the same tokens: what is remembered between calls must depend on the "
-    "weights too.",
-)
 LOGITS_TRANSPOSED = define(
     "logits-transposed", "logits transposed", "It looks as if rows and columns were swapped: a row is a position."
 )

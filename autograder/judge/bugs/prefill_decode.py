@@ -151,6 +151,12 @@ STATE_KEPT = define(
     "The first call was right and an equal call after it is not: make a new ModelCache inside generate each time. A "
     "default argument is made once for all calls.",
 )
+GOES_ON = define(
+    "generate-goes-on-with-the-last-cache",
+    "goes on with the last call's cache",
+    "It is right by itself, and wrong after a request with which its prompt begins: a cache kept from that call also "
+    "holds the tokens that the call generated. Make a new ModelCache in each call.",
+)
 RECOMPUTES = define(
     "generate-recomputes",
     "recomputes at each step",

@@ -296,9 +296,9 @@ LAST_LINE = "return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ 
 GENERATE_STEP = "logits = decode_step(new_ids[-1], len(cache), weights, cache)"
 
 
-def wrong(name, about, changes, loses, bug=None):
+def wrong(name, about, changes, loses, bug=None, also=()):
     changes = (changes,) if isinstance(changes[0], str) else changes
-    return Wrong(name, about, tuple(changes), tuple(loses), bug)
+    return Wrong(name, about, tuple(changes), tuple(loses), bug, also)
 
 
 WRONG = [
@@ -993,6 +993,83 @@ WRONG = [
         ),
         ("generate-ids", "decode-context-limit"),
         "generate-sampled",
+    ),
+    wrong(
+        "goes-on-with-the-last-cache",
+        "A prompt that begins with the last one continues its cache, which holds the new tokens of then as well.",
+        (
+            ("generate", "def generate(", "last = {'ids': None}\n\n\ndef generate("),
+            (
+                "generate",
+                "    logits = prefill(prompt_ids, weights, cache)\n",
+                "    known = last['ids'] if last['ids'] == prompt_ids[: len(last['ids'] or [])] else []\n"
+                "    cache = last['cache'] if known and len(known) < len(prompt_ids) else cache\n"
+                "    logits = prefill(prompt_ids[len(known) if len(cache) else 0 :], weights, cache)\n"
+                "    last.update(ids=list(prompt_ids), cache=cache)\n",
+            ),
+        ),
+        ("generate-ids",),
+        "generate-goes-on-with-the-last-cache",
+    ),
+    wrong(
+        "stops-at-end-of-text",
+        "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
+        (
+            "generate",
+            "if len(new_ids) < n_new:  # nothing is chosen after the last one",
+            "if new_ids[-1] == weights.config.n_vocab - 1:\n            break\n        if len(new_ids) < n_new:",
+        ),
+        ("generate-ids",),
+        "stops-at-an-id",
+        also=("generate-work", "decode-context-limit"),
+    ),
+    wrong(
+        "twenty-at-most",
+        "n_new is never more than 20.",
+        ("generate", "    n_rows, n_ctx", "    n_new = min(n_new, 20)\n    n_rows, n_ctx"),
+        ("generate-ids",),
+        "n-new-lowered",
+    ),
+    wrong(
+        "ids-remembered",
+        "The ids of a prompt are remembered, whatever the model.",
+        (
+            ("generate", "def generate(", "texts = {}\n\n\ndef generate("),
+            (
+                "generate",
+                "    cache = ModelCache(weights.config.n_layer)\n",
+                "    key = weights.config, tuple(prompt_ids), n_new\n"
+                "    if key in texts:\n"
+                "        return texts[key]\n"
+                "    cache = ModelCache(weights.config.n_layer)\n",
+            ),
+            ("generate", "return new_ids", "texts[key] = new_ids\n    return new_ids"),
+        ),
+        ("generate-ids",),
+        "ids-remembered",
+    ),
+    wrong(
+        "prompts-remembered",
+        "The logits and rows of a prompt are remembered, whatever the model.",
+        (
+            ("prefill", "def prefill(", "prompts = {}\n\n\ndef prefill("),
+            (
+                "prefill",
+                ADVANCE_CALL,
+                "if len(cache):\n"
+                "        return advance(prompt_ids, len(cache), weights, cache)\n"
+                "    key = weights.config, tuple(prompt_ids)\n"
+                "    if key not in prompts:\n"
+                "        logits = advance(prompt_ids, 0, weights, cache)\n"
+                "        prompts[key] = logits, [(c.keys.copy(), c.values.copy()) for c in cache.layers]\n"
+                "        return logits\n"
+                "    for layer, (k, v) in zip(cache.layers, prompts[key][1]):\n"
+                "        layer.append(k, v)\n"
+                "    return prompts[key][0]",
+            ),
+        ),
+        ("prefill-logits", "generate-ids"),
+        "logits-remembered",
     ),
     wrong(
         "cache-as-default",

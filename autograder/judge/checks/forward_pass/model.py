@@ -80,7 +80,7 @@ def forward_recompute(student: Student, cases: Cases) -> None:
         name="forward",
         where="for tokens that another model of the same shape has just been given",
         axes=("position", "token id"),
-        suspects=[(own.LOGITS_REMEMBERED, lambda: model.reference.logits(ids))],
+        suspects=[(bugs.LOGITS_REMEMBERED, lambda: model.reference.logits(ids))],
     )
 
 

@@ -6,9 +6,24 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from autograder.judge.bugs import POSITIONS_COUNTED_TWICE, Bug, positions_shifted
+from autograder.judge.bugs import (
+    IDS_REMEMBERED,
+    ONLY_SO_MANY_IDS,
+    POSITIONS_COUNTED_TWICE,
+    STOPS_AT_AN_ID,
+    Bug,
+    positions_shifted,
+)
 from autograder.judge.bugs import prefill_decode as own
-from autograder.judge.checks.prefill_decode.request import Request, ask, draw_request, lively
+from autograder.judge.cases import Cases
+from autograder.judge.checks.prefill_decode.request import (
+    Request,
+    ask,
+    draw_elsewhere,
+    draw_longer,
+    draw_request,
+    lively,
+)
 from autograder.judge.checks.prefill_decode.shared import STAGE, prefilled
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
@@ -22,10 +37,7 @@ PARTS_WRONG = "So do prefill and decode_step when they are called one after the 
 def generate_ids(student, cases):
     """generate returns a list of exactly n_new ids, each the one with the largest logit of a recompute of everything
     before it."""
-    middle, small, large = (lively(model) for model in cases.odd)
-    plans = ((middle, 5, 9), (large, 1, 12), (small, 3, 2), (small, 4, 1), (small, 6, 0), (cases.trained, 11, 8))
-    requests = [draw_request(cases, *plan) for plan in plans]
-    requests.append(requests[0])  # the same again: nothing may be left over from the first time
+    requests = _draw_requests(cases)
     answers = [ask(student, request) for request in requests]
     wrong = [
         i for i, (request, answer) in enumerate(zip(requests, answers, strict=True)) if not request.is_right(answer)
@@ -37,6 +49,20 @@ def generate_ids(student, cases):
         if not all(_parts_work(student, request) for request in requests[:2]):
             raise Failure(None, f"{detail} {PARTS_WRONG}")
         raise Failure(None, detail, _ids_bug(student, requests, answers, wrong))
+
+
+LONG, AGAIN, LONGER, ELSEWHERE = 6, 7, 8, 9  # the last requests, by what is asked for
+
+
+def _draw_requests(cases: Cases) -> list[Request]:
+    """Requests of several sizes, two of which give the last id and the first of the vocabulary as they go on; then
+    what shows that something is left over from the first: it again, its prompt with more ids, and another model."""
+    middle, small, large = (lively(model) for model in cases.odd)
+    long = lively(cases.long)
+    plans = ((middle, 5, 9), (large, 1, 12), (small, 3, 2), (small, 4, 1), (small, 6, 0), (cases.trained, 11, 8))
+    first, second, *others = (draw_request(cases, *plan) for plan in (*plans, (long, 4, 45)))
+    first, second = first.with_new_id(1, middle.config.n_vocab - 1), second.with_new_id(2, 0)
+    return [first, second, *others, first, draw_longer(cases, first, 3, 5), draw_elsewhere(cases, first)]
 
 
 def _parts_work(student: Student, request: Request) -> bool:
@@ -56,8 +82,16 @@ def _parts_work(student: Student, request: Request) -> bool:
 
 def _ids_bug(student: Student, requests: list[Request], answers: list, wrong: list[int]) -> Bug | None:
     """The bug that explains every answer; one alone may agree with it by chance."""
-    if 0 not in wrong and len(requests) - 1 in wrong:  # the same request, right at first
+    if 0 not in wrong and AGAIN in wrong:  # the same request, right at first
         return own.STATE_KEPT
+    if wrong == [ELSEWHERE] and answers[ELSEWHERE] == answers[0]:
+        return IDS_REMEMBERED
+    if wrong == [LONGER]:
+        ask(student, requests[1])
+        return own.GOES_ON if requests[LONGER].is_right(ask(student, requests[LONGER])) else None
+    short = _short_answer_bug(requests, answers, wrong)
+    if short:
+        return short
     first = wrong[0]
     if isinstance(answers[first], list) and ask(student, requests[first]) != answers[first]:
         return own.SAMPLED
@@ -70,6 +104,17 @@ def _ids_bug(student: Student, requests: list[Request], answers: list, wrong: li
         if len(more) == 1 and 0 not in more and all(_agree(answer, request.clear) for request, answer in pairs):
             return own.NUMBER_OF_IDS
     return None
+
+
+def _short_answer_bug(requests: list[Request], answers: list, wrong: list[int]) -> Bug | None:
+    """Why every wrong answer is the beginning of the right one."""
+    pairs = [(requests[i], answers[i]) for i in wrong]
+    if not all(isinstance(answer, list) and len(answer) < r.n_new and _agree(answer, r.clear) for r, answer in pairs):
+        return None
+    if LONG in wrong and len({len(answer) for _, answer in pairs}) == 1:
+        return ONLY_SO_MANY_IDS
+    stopped = all(answer and answer[-1] in (0, request.model.config.n_vocab - 1) for request, answer in pairs)
+    return STOPS_AT_AN_ID if stopped else None
 
 
 def _agree(ids: list[int], right: list[int]) -> bool:
@@ -154,6 +199,8 @@ def generate_work(student, cases):
         # What is not seen is neither passed nor accused: whoever recomputes and whoever does not are told alike how
         # to be seen. The student's own check cell says the same, so nobody learns of it from the mark.
         if tokens is None or tokens < enough - 0.5:
+            if len(ids) < n_new:  # and so it need not have seen them
+                raise Failure(None, request.fault(ids))
             seen = f"Only {tokens or 0:.0f} of the {enough} tokens that must go through the model were seen ({where})."
             remedy = "Call prefill and decode_step in generate, or multiply by the arrays in weights as they are."
             raise Failure(None, f"{seen} {remedy}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from autograder.judge.bugs import LOGITS_REMEMBERED
 from autograder.judge.bugs import prefill_decode as own
-from autograder.judge.cases import JudgeModel
+from autograder.judge.cases import JudgeModel, random_judge_model
 from autograder.judge.checks.prefill_decode.cache_rows import expect_rows, same
 from autograder.judge.checks.prefill_decode.shared import STAGE, prefilled
 from autograder.judge.checks.prefill_decode.suspects import wrong_logits
 from autograder.judge.checks.prefill_decode.turns import expect_turns
-from autograder.judge.compare import Sweep, in_words
+from autograder.judge.compare import Sweep, expect_close, in_words
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV
 from autograder.judge.student import Handle, Student, StudentError
@@ -48,6 +49,16 @@ def prefill_logits(student, cases):
                     suspects=wrong_logits(model, ids[:n]),
                 )
     sweep.finish()
+    n = 6
+    ids, twin = cases.ids(small, small.config.n_ctx)[:n], random_judge_model(small.config, cases.number("twin"))
+    expect_close(
+        prefilled(student, twin, ids)[1],
+        twin.reference.logits(ids)[-1],
+        name="prefill",
+        axes=("id",),
+        where=f"for {tokens(n)} that another model of the same shape has been given before",
+        suspects=[(LOGITS_REMEMBERED, lambda: small.reference.logits(ids)[-1])],
+    )
 
 
 @check(stage=STAGE, id="prefill-cache", points=2, title="After prefill the cache holds exactly the prompt")

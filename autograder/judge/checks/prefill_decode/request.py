@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import count, tokens
 
@@ -23,6 +24,15 @@ class Request:
     @property
     def where(self) -> str:
         return f"for a prompt of {tokens(len(self.prompt))} on {self.model.about}"
+
+    def with_new_id(self, index: int, wanted: int) -> Request:
+        """The same request to a model whose tokens are numbered so that new id `index` is the one that is wanted."""
+        if not self.clear:
+            return self
+        one = self.clear[min(index, len(self.clear) - 1)]
+        other = {one: wanted, wanted: one}
+        prompt, clear = ([other.get(i, i) for i in ids] for ids in (self.prompt, self.clear))
+        return Request(self.model.with_ids_exchanged(one, wanted), prompt, self.n_new, clear)
 
     def is_right(self, ids: list[int] | StudentError) -> bool:
         return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear
@@ -44,10 +54,27 @@ def lively(model: JudgeModel) -> JudgeModel:
 
 
 def draw_request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> Request:
-    """A request with a random prompt: of six at most, the one whose greedy ids lead clearly for longest."""
+    """A request with a random prompt."""
+    return clearest(((model, cases.ids(model, n_prompt, "request", n_new, i)) for i in range(6)), n_new)
+
+
+def draw_longer(cases: Cases, request: Request, n_more: int, n_new: int) -> Request:
+    """A request whose prompt is that of another, and n_more random ids."""
+    model, prompt = request.model, request.prompt
+    return clearest(((model, prompt + cases.ids(model, n_more, "longer", i)) for i in range(6)), n_new)
+
+
+def draw_elsewhere(cases: Cases, request: Request) -> Request:
+    """The same request to another model of the same shape."""
+    seeds = (cases.number("elsewhere", i) for i in range(6))
+    models = (lively(random_judge_model(request.model.config, seed)) for seed in seeds)
+    return clearest(((model, request.prompt) for model in models), request.n_new)
+
+
+def clearest(candidates: Iterable[tuple[JudgeModel, list[int]]], n_new: int) -> Request:
+    """A request of the models and prompts: the first whose greedy ids lead clearly, or lead for longest."""
     best = None
-    for attempt in range(6):
-        prompt = cases.ids(model, n_prompt, "request", n_new, attempt)
+    for model, prompt in candidates:
         ids, gaps = model.reference.greedy(prompt, n_new) if n_new else ([], [])
         n_clear = next((i for i, gap in enumerate(gaps) if gap < CLEAR), n_new)
         if best is None or n_clear > len(best.clear):
