@@ -167,6 +167,18 @@ CLONE_SHARES_BUFFER = define(
     "The lengths are separate and the memory is not: both write their new rows into the same buffer, and the later one "
     "wins. Copy the arrays.",
 )
+CLONE_OF_EMPTY = define(
+    "clone-of-empty-shared",
+    "an empty cache and its clone are one",
+    "A clone that is made while the cache is empty still shares something with it: an empty cache is copied like any "
+    "other, each layer a new object.",
+)
+CLONE_OUTDATED = define(
+    "clone-outdated",
+    "clone of an earlier state",
+    "The clone holds the rows of an earlier clone and none that were appended since: copy the rows that are there at "
+    "each call.",
+)
 CLONE_NOT_RETURNED = define(
     "clone-not-returned", "clone returns None", "clone() has to return the new cache: its return looks missing."
 )

@@ -235,6 +235,25 @@ def test_more_mistakes_are_named(mark, old, new, check, bug):
     assert (result.bug and result.bug.key) == bug
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("self._keys[:, self._length : end] = k\n", "self._keys[:, :end] = k\n"),
+        ("self._length = end\n", "self._length = end\n        self._keys[:, 0] = k[:, -1]\n"),
+        ("self._length = end\n", "self._keys[:, self._length - 1] = k[:, 0]\n        self._length = end\n"),
+        (
+            "self._length = end\n",
+            "self._length = end\n        self._keys[:, : -k.shape[1]] = self._keys[::-1, : -k.shape[1]]\n",
+        ),
+        ("= self._keys[:, : self._length]\n", "= self._keys[:, : self._length].astype(np.float16)\n"),
+    ],
+)
+def test_older_rows_that_are_wrong_in_another_way_are_not_called_lost(old, new):
+    result = results(changed("layer-cache", old, new), only="layer-cache-rows")["layer-cache-rows"]
+    assert not result.passed
+    assert (result.bug and result.bug.key) != "growth-loses-rows"
+
+
 LISTS = """
 class LayerCache:
     def __init__(self): self.parts = []

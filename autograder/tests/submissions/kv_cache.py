@@ -576,6 +576,32 @@ WRONG = [
         "clone-shares-buffer",
     ),
     Wrong(
+        "clone-of-empty-is-itself",
+        "An empty cache has nothing to copy, so clone returns the cache itself.",
+        (
+            (
+                "model-cache",
+                "        copy = ModelCache",
+                "        if len(self) == 0:\n            return self\n        copy = ModelCache",
+            ),
+        ),
+        ("clone-independent",),
+        "clone-of-empty-shared",
+    ),
+    Wrong(
+        "clone-from-a-snapshot",
+        "The first clone's rows are kept, and every later clone gets them.",
+        (
+            (
+                "model-cache",
+                "zip(self.layers, copy.layers, strict=True)",
+                "zip(vars(self).setdefault('kept', __import__('copy').deepcopy(self.layers)), copy.layers)",
+            ),
+        ),
+        ("clone-independent",),
+        "clone-outdated",
+    ),
+    Wrong(
         "clone-without-its-last-row",
         "The slice of the rows to be copied ends one too early.",
         (

@@ -116,6 +116,8 @@ class Filling:
         self.chunks: list[tuple[np.ndarray, np.ndarray]] = []
         self.broken = False
         self.was_right = False  # after some append
+        self._is_right = False  # after the last append
+        self._lost_in_growth = False
 
     def append(self, n_new: int, where: str, raises: Bug | None = None) -> None:
         """Append n_new rows and compare; raises Failure. `raises`: what an exception in append looks like here."""
@@ -132,14 +134,33 @@ class Filling:
         expected = [np.concatenate(parts, axis=1) for parts in zip(*self.chunks, strict=True)]
         for name, actual, right in zip(("keys", "values"), got, expected, strict=True):
             if not matches(actual, right, **EXACT):
-                bug = _name_rows(got, expected, self.chunks)
+                bug = _name_rows(got, expected, self.chunks) or self._name_growth(got, expected)
+                self._is_right = False
                 if bug is own.ROWS_CUT and len(self.chunks) > 1 and not self.was_right:
                     bug = own.LAST_ROW_CUT if got[0].shape[1] == right.shape[1] - 1 else None
                 try:
                     expect_close(actual, right, name=name, where=where, axes=KV_AXES, **EXACT)
                 except Failure as failure:
                     raise Failure(None, failure.detail, bug) from None
-        self.was_right = True
+        self.was_right = self._is_right = True
+
+    def _name_growth(self, got: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> Bug | None:
+        """Whether a larger buffer began without the rows so far, now or at an earlier append."""
+        n_new = self.chunks[-1][0].shape[1]
+        if any(
+            a.shape != b.shape or not matches(a[:, -n_new:], b[:, -n_new:], **EXACT)
+            for a, b in zip(got, right, strict=True)
+        ):
+            return None
+        if self._is_right:
+            self._lost_in_growth = all(_is_lost(a[:, :-n_new], b) for a, b in zip(got, right, strict=True))
+        return own.GROWTH_LOSES_ROWS if self._lost_in_growth else None
+
+
+def _is_lost(older: np.ndarray, right: np.ndarray) -> bool:
+    """Whether the older rows are not there: nothing of theirs, or of the newest, stands anywhere or near its place."""
+    near = np.isclose(older, right[:, : older.shape[1]], atol=1e-2)
+    return older.shape[1] > 1 and near.mean() < 0.1 and not np.isin(older, right).any()
 
 
 def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -> Bug | None:
@@ -192,10 +213,6 @@ def _name_rows(got: Sequence[np.ndarray], right: Sequence[np.ndarray], chunks) -
                 return own.FIRST_OF_CHUNK
         if 0 < rows < n_seq and all(matches(a, b[:, :rows], **EXACT) for a, b in zip(got, right, strict=True)):
             return own.ROWS_CUT
-    if all(
-        a.shape == b.shape and matches(a[:, -n_new:], b[:, -n_new:], **EXACT) for a, b in zip(got, right, strict=True)
-    ):
-        return own.GROWTH_LOSES_ROWS
     return None
 
 

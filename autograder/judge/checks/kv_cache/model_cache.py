@@ -11,7 +11,7 @@ from autograder.judge.bugs import kv_cache as own
 from autograder.judge.checks.kv_cache.shared import STAGE, configs, draw_kv, read_layers, wrong_layers
 from autograder.judge.compare import Sweep, in_words
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV
+from autograder.judge.recompute import KV, part_of_rows
 from autograder.judge.student import Handle, StudentError
 from autograder.judge.words import count
 
@@ -27,8 +27,7 @@ def model_cache_layers(student, cases):
         lengths, kv = [student.length(cache)], []
         for n_new in (1, 6):
             new = [draw_kv(cases, config, n_new, "layers", i, n_new) for i in range(config.n_layer)]
-            for layer, (k, v) in zip(layers, new, strict=True):
-                student.method(layer, "append", k, v, returns="none")
+            _append(student, layers, new)
             kv = [_joined(a, b) for a, b in zip(kv, new, strict=True)] if kv else new
             got = student.read_cache(cache, _capital(about))
             wrong = wrong_layers(got, kv)
@@ -136,8 +135,7 @@ def clone_independent(student, cases):
             for turn, name in enumerate(turns):
                 n_new = 1 if turn < 4 else 18  # past the end of a buffer, too
                 new = _draw_cache(cases, config, n_new, "turn", turn)
-                for layer, (k, v) in zip(layers[name], new, strict=True):
-                    student.method(layer, "append", k, v, returns="none")
+                _append(student, layers[name], new)
                 expected[name] = [_joined(a, b) for a, b in zip(expected[name], new, strict=True)]
                 for other in (name, *(h for h in held if h != name)):
                     got = _read_whole(student, held[other], layers[other])
@@ -148,6 +146,50 @@ def clone_independent(student, cases):
                         bug = None if other == name else _name_sharing(got, expected[other], wrong)
                         raise Failure(None, detail, bug)
     sweep.finish()
+    _expect_clones_of_a_growing_cache(student, cases)
+
+
+def _expect_clones_of_a_growing_cache(student, cases) -> None:
+    """A clone of a cache that is still empty, and one after each of two appends to it."""
+    config = configs(cases)[0]
+    n_layer, kv, clones = config.n_layer, [], []
+    original = student.handle("ModelCache", n_layer)
+    layers = _layers(student, original, n_layer, f"a cache of {n_layer} layers")
+    for n_new in (2, 3, 0):
+        clone = student.method(original, "clone", returns="handle")
+        if kv:
+            _expect_clone(student, clone, kv)
+        clones.append(clone)
+        if n_new:
+            new = _draw_cache(cases, config, n_new, "growing")
+            _append(student, layers, new)
+            kv = [_joined(a, b) for a, b in zip(kv, new, strict=True)] if kv else new
+    new = _draw_cache(cases, config, 1, "in the clone")
+    _append(student, _layers(student, clones[0], n_layer, "the clone of an empty cache"), new)
+    for name, handle, right in (("clone", clones[0], new), ("original", original, kv)):
+        wrong = wrong_layers(student.read_cache(handle, f"the {name}"), right)
+        if wrong:
+            detail = f"Cloned while it was empty, the {name} holds wrong rows after both grew"
+            raise Failure(None, f"{detail} ({_of(wrong, n_layer)}).", own.CLONE_OF_EMPTY)
+
+
+def _expect_clone(student, clone: Handle, kv: KV) -> None:
+    """The clone of a cache that has been cloned before has the rows kv."""
+    try:
+        held = student.read_cache(clone, "the clone")
+    except StudentError:
+        held = [None] * len(kv)  # as without rows
+    wrong, n_seq = wrong_layers(held, kv) if len(held) == len(kv) else list(range(len(kv))), kv[0][0].shape[1]
+    if wrong:
+        older = student.length(clone)
+        outdated = older < n_seq and (not older or not wrong_layers(held, part_of_rows(kv, 0, older)))
+        detail = f"A clone of a cache of {count(n_seq, 'position')} that was cloned before with fewer holds other rows"
+        raise Failure(None, f"{detail} in {_of(wrong, len(kv))}.", own.CLONE_OUTDATED if outdated else None)
+
+
+def _append(student, layers: Sequence[Handle], kv: KV) -> None:
+    for layer, (k, v) in zip(layers, kv, strict=True):
+        student.method(layer, "append", k, v, returns="none")
 
 
 def _require_caches(student, cases) -> None:
