@@ -697,6 +697,7 @@ WRONG = [
             "decode-context-limit",
         ),
         "prefill-last-token-again",
+        also=("generate-work",),
     ),
     wrong(
         "decode-steps-not-counted",
@@ -1056,7 +1057,7 @@ WRONG = [
             (
                 "prefill",
                 ADVANCE_CALL,
-                "if len(cache):\n"
+                "if len(cache) or len(prompt_ids) < 4:\n"
                 "        return advance(prompt_ids, len(cache), weights, cache)\n"
                 "    key = weights.config, tuple(prompt_ids)\n"
                 "    if key not in prompts:\n"
