@@ -357,6 +357,21 @@ WRONG = [
         "norm-wrong-axis",
     ),
     Wrong(
+        "norm-axis-by-its-size",
+        "The axis that has as many numbers as the weight, which is the first one when there are as many rows.",
+        (
+            (
+                "layer-norm",
+                """centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
+                """axis = x.shape.index(len(weight))
+    centered = x - x.mean(axis=axis, keepdims=True)
+    variance = (centered * centered).mean(axis=axis, keepdims=True)""",
+            ),
+        ),
+        ("layer-norm-rows", "forward-recompute"),
+    ),
+    Wrong(
         "norm-in-place",
         "Subtracts the mean from the caller's array.",
         (
@@ -811,7 +826,7 @@ WRONG = [
             ("forward", "return layer_norm(x", "seen[key] = layer_norm(x"),
             ("forward", "@ weights.wte.T", "@ weights.wte.T\n    return seen[key]"),
         ),
-        ("forward-recompute",),
+        _FORWARD,
         "logits-remembered",
     ),
     Wrong(
@@ -919,6 +934,48 @@ WRONG = [
         ),
         ("generate-greedy",),
         "sampled",
+    ),
+    Wrong(
+        "stops-at-end-of-text",
+        "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
+        (
+            (
+                "generate-recompute",
+                "weights)[-1].argmax()))\n",
+                "weights)[-1].argmax()))\n        if token_ids[-1] == weights.config.n_vocab - 1:\n            break\n",
+            ),
+        ),
+        ("generate-greedy",),
+        "stops-at-an-id",
+    ),
+    Wrong(
+        "twenty-at-most",
+        "n_new is never more than 20.",
+        (("generate-recompute", "range(n_new)", "range(min(n_new, 20))"),),
+        ("generate-greedy",),
+        "n-new-lowered",
+    ),
+    Wrong(
+        "ids-remembered",
+        "The ids of a prompt are remembered, whatever the model.",
+        (
+            ("generate-recompute", "def generate_recompute(", "texts = {}\n\n\ndef generate_recompute("),
+            (
+                "generate-recompute",
+                "    token_ids = list(prompt_ids)\n",
+                "    key = weights.config, tuple(prompt_ids), n_new\n"
+                "    if key in texts:\n"
+                "        return texts[key]\n"
+                "    token_ids = list(prompt_ids)\n",
+            ),
+            (
+                "generate-recompute",
+                "return token_ids[len(prompt_ids) :]",
+                "texts[key] = token_ids[len(prompt_ids) :]\n    return texts[key]",
+            ),
+        ),
+        ("generate-greedy",),
+        "ids-remembered",
     ),
     Wrong(
         "last-id-counted",

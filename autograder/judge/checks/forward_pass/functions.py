@@ -95,7 +95,7 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
         return rng.normal(0, 1, (*shape, n_embd)) * rng.uniform(0.5, 3, (*shape, 1)) + rng.uniform(-2, 2, (*shape, 1))
 
     compare(rows(4), f"for 4 rows of {n_embd}")
-    for shape in ((), (2, 3)):
+    for shape in ((n_embd,), (), (2, 3)):
         compare(rows(*shape), f"for x of {_axes((*shape, n_embd))}")
     for size in (0.001, 0.003, 0.01, 0.05):
         compare(rows(3) * size, f"for rows whose values differ by about {size:g}, where eps matters")

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from autograder.judge import bugs
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs import forward_pass as own
-from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.checks.forward_pass.shared import STAGE, about, is_trained, right_at
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import Mistakes
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import count
+
+CLEAR = 0.15  # by how much the chosen logit leads; float32 moves it by 1e-5
+FORWARD_WRONG = "The logits of forward are wrong there too, so look at its checks first."
 
 
 @check(
@@ -24,12 +27,14 @@ from autograder.judge.words import count
 )
 def generate_greedy(student: Student, cases: Cases) -> None:
     """generate_recompute returns exactly n_new ids, each the one with the largest logit after all tokens before it."""
-    for model in cases.odd:
-        n_ctx = model.config.n_ctx
-        _compare_ids(student, cases, model, n_prompt=4, n_new=5)
+    for i, model in enumerate(cases.odd):
+        n_ctx, last = model.config.n_ctx, model.config.n_vocab - 1
+        _compare_ids(student, cases, model, n_prompt=4, n_new=5, second=(last, 0, None)[i])
         _compare_ids(student, cases, model, n_prompt=8, n_new=4)
         _compare_ids(student, cases, model, n_prompt=n_ctx - 2, n_new=3, exact_limit=True)
     _compare_ids(student, cases, cases.trained, n_prompt=7, n_new=4)
+    _compare_many(student, cases, cases.long, n_prompt=17, n_new=41)
+    _compare_twins(student, cases, cases.odd[2])
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
     prompt = cases.ids(model, n_ctx)
@@ -55,8 +60,38 @@ def _refuses(student: Student, model: JudgeModel, n_seq: int) -> bool:
     return False
 
 
-def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False):
+def _compare_many(student: Student, cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> None:
+    """More ids than any other request asks for, compared as far as they are clear."""
+    prompt = cases.ids(model, n_prompt, n_new)
+    expected, gaps = model.reference.greedy(prompt, n_new)
+    n_clear = next((i for i, gap in enumerate(gaps) if gap < CLEAR), n_new)
+    where = f"{n_prompt} prompt tokens and {n_new} new ones on {about(model)}"
+    _expect_ids(student, cases, model, prompt, expected, where, n_clear)
+
+
+def _compare_twins(student: Student, cases: Cases, model: JudgeModel) -> None:
+    """The prompt that the model had first, on another of the same shape."""
+    prompt, others = clear_prompt(cases, model, 4, 5)
+    twins = (random_judge_model(model.config, cases.number("twin", i)) for i in range(40))
+    for twin in twins:
+        expected, gaps = twin.reference.greedy(prompt, 5)
+        if min(gaps) > CLEAR and expected != others:
+            break
+    actual = student.ids("generate_recompute", prompt, 5, twin)
+    if actual != expected:
+        detail = f"generate_recompute returned other ids for a prompt that another model had before ({about(twin)})."
+        if not right_at(student, twin, prompt):
+            raise Failure(None, f"{detail} {FORWARD_WRONG}")
+        raise Failure(None, detail, bugs.IDS_REMEMBERED if actual == others else None)
+
+
+def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False, second=None):
+    """second: what the id of the second new token is to be; the tokens are numbered so that it is."""
     prompt, expected = clear_prompt(cases, model, n_prompt, n_new)
+    if second is not None:
+        other = {expected[1]: second, second: expected[1]}
+        model = model.with_ids_exchanged(expected[1], second)
+        prompt, expected = ([other.get(i, i) for i in ids] for ids in (prompt, expected))
     where = f"{n_prompt} prompt tokens and {n_new} new ones on {about(model)}"
     if exact_limit:
         where += f", which just fit into n_ctx = {model.config.n_ctx}"
@@ -92,14 +127,15 @@ def clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> 
     for attempt in range(40):
         prompt = cases.ids(model, n_prompt, n_new, attempt)
         ids, gaps = greedy(prompt, n_new)
-        if min(gaps) > 0.15 and not (
+        if min(gaps) > CLEAR and not (
             is_trained(model) and ids == greedy(prompt, n_new, mistakes=Mistakes(layers_as_text=True))[0]
         ):
             break
     return prompt, ids
 
 
-def _expect_ids(student, cases, model, prompt, expected, where):
+def _expect_ids(student, cases, model, prompt, expected, where, n_clear=None):
+    """n_clear: how many of the expected ids no rounding can change; None for all."""
     name, n_new = "generate_recompute", len(expected)
     try:
         actual = student.ids(name, prompt, n_new, model)
@@ -107,7 +143,7 @@ def _expect_ids(student, cases, model, prompt, expected, where):
         if failure.bug is bugs.INPUT_CHANGED:
             raise Failure(failure.prop, f"{name} changed the prompt it was given.", own.PROMPT_GROWN) from None
         raise
-    if actual == expected:
+    if len(actual) == n_new and actual[:n_clear] == expected[:n_clear]:
         return
     if len(actual) != n_new:
         bug = None
@@ -115,6 +151,9 @@ def _expect_ids(student, cases, model, prompt, expected, where):
             bug = own.PROMPT_RETURNED
         elif abs(len(actual) - n_new) == 1 and all(a == b for a, b in zip(actual, expected, strict=False)):
             bug = own.ONE_TOO_MANY if len(actual) > n_new else own.ONE_TOO_FEW
+        elif len(actual) < n_new and actual == expected[: len(actual)]:
+            stopped = actual and actual[-1] in (0, model.config.n_vocab - 1)
+            bug = bugs.STOPS_AT_AN_ID if stopped else bugs.ONLY_SO_MANY_IDS if n_new > 20 else None
         raise Failure(None, f"{name} returned {count(len(actual), 'id')} for {where}.", bug)
     wrong = next(i for i, (a, b) in enumerate(zip(actual, expected, strict=True)) if a != b)
     detail = f"{name} chose another id at new token {wrong}, counted from 0 ({where})."
@@ -122,7 +161,7 @@ def _expect_ids(student, cases, model, prompt, expected, where):
         raise Failure(None, detail, own.SAMPLED)
     seen = prompt + expected[:wrong]
     if not right_at(student, model, seen):
-        raise Failure(None, f"{detail} The logits of forward are wrong there too, so look at its checks first.")
+        raise Failure(None, f"{detail} {FORWARD_WRONG}")
     raise Failure(None, detail, _recognize_ids(student, cases, model, prompt, actual))
 
 
