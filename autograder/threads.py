@@ -1,9 +1,11 @@
-"""How many threads NumPy's matrix products may use. One place, because it must be said before NumPy is imported."""
+"""How many threads NumPy's matrix products may use."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+LARGE = 512  # n_embd from which threads are worth it
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -15,3 +17,23 @@ def use_one_thread() -> None:
     """
     for variable in BLAS_VARIABLES:
         os.environ.setdefault(variable, "1")
+
+
+_limit: Any = None  # in force, for a small model
+
+
+def suit_threads(n_embd: int) -> None:
+    """The same for a process in which NumPy is imported already, such as a notebook's: one thread for a small model.
+
+    For a large one there are as many again as at first. Apple's Accelerate decides for itself, whatever is said here.
+    """
+    global _limit
+    if any(os.environ.get(variable) for variable in BLAS_VARIABLES):
+        return
+    if n_embd < LARGE and _limit is None:
+        from threadpoolctl import threadpool_limits
+
+        _limit = threadpool_limits(1, "blas")
+    elif n_embd >= LARGE and _limit is not None:
+        _limit.restore_original_limits()
+        _limit = None

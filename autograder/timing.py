@@ -188,14 +188,11 @@ def plain(value: float) -> str:
 
 def threads() -> int:
     """How many threads NumPy's matrix product uses at most."""
-    try:
-        from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info
 
-        counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-        if counts:
-            return max(counts)
-    except ImportError:
-        pass
+    counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    if counts:
+        return max(counts)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for variable in BLAS_VARIABLES:
         value = os.environ.get(variable, "")

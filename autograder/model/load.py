@@ -13,6 +13,7 @@ import numpy as np
 from autograder.model.config import PUBLISHED, GPT2Config, ModelError, chosen_model, config_from_hf
 from autograder.model.safetensors_file import map_tensors
 from autograder.model.weights import Weights, plain_name, weights_from_tensors
+from autograder.threads import suit_threads
 
 log = logging.getLogger("autograder")
 
@@ -24,13 +25,19 @@ def load_model(name_or_path: str | Path | None = None) -> Weights:
 
     Without an argument it is the model named by the environment variable AUTOGRADER_MODEL, else "tiny".
     "gpt2-shape" (and so on) are random weights of the published shape, for timing without a download.
+
+    NumPy uses one thread after a small model was loaded, unless the environment says how many: its matrices are too
+    small to be shared out, and times would say more about what else the machine does.
     """
     name = resolve_name(name_or_path)
     if name in SHAPES:
         from autograder.model.random_weights import random_model
 
-        return random_model(SHAPES[name], seed=0)
-    return load_folder(model_folder(name))
+        weights = random_model(SHAPES[name], seed=0)
+    else:
+        weights = load_folder(model_folder(name))
+    suit_threads(weights.config.n_embd)
+    return weights
 
 
 def resolve_name(name_or_path: str | Path | None) -> str:
