@@ -67,7 +67,10 @@ def _stage_by_checks(path: Path) -> Stage | None:
 
 
 def _in_this_folder(stage: Stage | None) -> Work:
-    found = [Work(path, its) for path in sorted(Path().glob("*.ipynb")) if (its := stage_of(path)) is not None]
+    here = sorted(Path().glob("*.ipynb"))
+    if stage and not here:  # the folder of all stages
+        here = sorted(Path(stage.assignment).glob("*.ipynb"))
+    found = [Work(path, its) for path in here if (its := stage_of(path)) is not None]
     if stage:
         found = [work for work in found if work.stage == stage]
     if len(found) > 1:

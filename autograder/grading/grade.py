@@ -78,6 +78,8 @@ def grade_submission(
                 on_result(results[-1])
     finally:
         session.close()
+    for reason, ids in session.stopped.items():
+        session.notes.add("stopped", f"In the check{'s' if len(ids) > 1 else ''} {', '.join(ids)}: {reason}.")
     seconds = time.monotonic() - session.started
     return SubmissionResult(tuple(results), tuple(session.notes), seconds)
 
@@ -87,7 +89,7 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Che
         session.ensure_worker()
         return run_check(check, Student(session.perform, session.renew), seed, trained)
     except WorkerGone as gone:
-        session.notes.add("stopped", f"In the check {check.id}: {gone.reason}.")
+        session.stopped.setdefault(gone.reason, []).append(check.id)
         return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.", NOT_FINISHED)
     except (GradingError, KeyboardInterrupt):
         raise
@@ -117,6 +119,7 @@ class _Session:
         self._call_seconds = limits.call
         self._worker: Worker | None = None
         self.notes = Notes()
+        self.stopped: dict[str, list[str]] = {}  # by reason, the checks in which the process ended or did not answer
         self.cell_errors: dict[str, str] = {}  # by label, of the cells that did not run through
         self.started = time.monotonic()
 

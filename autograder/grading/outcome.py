@@ -35,7 +35,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        others = f" ({self.before} by another run)" if self.before else ""
+        others = f" ({self.before} before)" if self.before else ""
         graded = f"{self.graded + self.before} graded{others}"
         return f"{self.assignment}: {graded}, {self.not_graded} not graded, {self.seconds:.0f} s"
 

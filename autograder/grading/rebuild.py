@@ -22,6 +22,7 @@ from autograder.grading.scores import is_graded
 from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
+from autograder.stages import GRADED_STAGES
 from autograder.worker.client import Cell
 
 MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
@@ -81,8 +82,9 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
     runs = tuple(_in_order(cells, found, places))
     _note_left_out(cells, found, notes)
     filled = {place.index: _trusted_cell(place, _fill(place, notes, own_charts)) for place in places}
-    _note_restored(places, notes)
-    _note_missing_functions(places, extras, notes)
+    if not _note_other_notebook(places, extras, notes):
+        _note_restored(places, notes)
+        _note_missing_functions(places, extras, notes)
     trusted = _assemble(places, filled, _within_limits(extras, notes))
     metadata = copy.deepcopy(source_notebook["metadata"])
     return Rebuilt({"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, runs, tuple(notes))
@@ -349,6 +351,19 @@ def _note_changed_setup(place: _Place, notes: Notes) -> None:
         where = f" in {len(changed)} cells" if len(changed) > 1 else ""
         sentence = f"The cell {place.call} was changed; it ran{where} after the course's own."
         notes.add("changed-setup", sentence, place.call)
+
+
+def _note_other_notebook(places: list[_Place], extras: list[_Extra], notes: Notes) -> bool:
+    """One sentence where nothing of the stage is in the notebook, and whether it was said."""
+    solutions = [place for place in places if place.kind == "solution"]
+    defined = {name for extra in extras if extra.kind == "code" for name in defined_names(extra.source)}
+    if any(place.submitted or place.defines & defined for place in solutions) or len(solutions) < 2:
+        return False
+    names = {stage.assignment: len(defined.intersection(stage.functions)) for stage in GRADED_STAGES}
+    likely = max(names, key=lambda name: names[name])
+    which = f"; it looks like that of {likely}" if names[likely] else ""
+    notes.add("other-notebook", f"None of the stage's solution cells is in the notebook{which}.")
+    return True
 
 
 def _note_restored(places: list[_Place], notes: Notes) -> None:

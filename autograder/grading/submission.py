@@ -106,13 +106,26 @@ def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ..
         return exact[0], (Note("other-files", None, sentence),)
     if not found:
         what = "There is only a link to a file elsewhere" if links else "There is no notebook"
-        raise NotebookError(f"{what} in the submission; {expected} is needed.")
+        raise NotebookError(f"{what} in the submission; {expected} is needed{_what_is_there(folder)}.")
     meant = found if len(found) == 1 else [p for p in found if stage.module in _plain(p.stem)]
     meant = meant if len(meant) == 1 else [p for p in found if _looks_like(p, stage)]
     if len(meant) != 1:
         names = ", ".join(printable(p.name) for p in found)
         raise NotebookError(f"None of the notebooks is named {expected} ({names}); rename the one that is meant.")
     return meant[0], (Note("renamed", None, f"The notebook was named {printable(meant[0].name)}."),)
+
+
+def _what_is_there(folder: Path) -> str:
+    """The files, for a sentence: notebooks in a folder below, archives, others; an empty text where there are none."""
+    try:
+        below = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and not path.is_symlink()]
+        deeper = [p for path in below if path.is_dir() for p in sorted(path.glob("*.ipynb"))]
+        found = [str(p.relative_to(folder)) for p in deeper] or [p.name for p in below if p.is_file() and p.name != "given.py"]
+    except OSError:
+        return ""
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    remedy = "; move it up" if deeper else ""
+    return f" (found: {', '.join(map(printable, found[:3]))}{more}{remedy})" if found else ""
 
 
 def _plain(stem: str) -> str:

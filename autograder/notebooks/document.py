@@ -83,7 +83,9 @@ def decode_text(data: bytes, name: str) -> str:
     try:
         return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
-        raise NotebookError(f"{name} is not a text file in UTF-8; open it in JupyterLab and save it again.") from None
+        raise NotebookError(
+            f"{name} is not a text file in UTF-8, so it is no notebook; take the .ipynb file."
+        ) from None
 
 
 def parse_document(data: bytes, name: str) -> Document:
@@ -96,7 +98,7 @@ def parse_document(data: bytes, name: str) -> Document:
 def document_of(notebook: Any, name: str) -> Document:
     """The document in a notebook's JSON, of format version 3, 4 or later."""
     if not isinstance(notebook, dict):
-        raise NotebookError(f"{name} is not a notebook; open it in JupyterLab and save it again.")
+        raise NotebookError(f"{name} is not a notebook; take the .ipynb file.")
     entries = _cell_list(notebook)
     if entries is None:
         raise NotebookError(f"{name} has no list of cells, so it is not a notebook; submit the .ipynb file.")
@@ -119,10 +121,11 @@ def _parse_json(text: str, name: str) -> Any:
             "; it holds the marks of a merge conflict" if re.search(r"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE) else ""
         )
         raise NotebookError(
-            f"{name} is not valid JSON (line {error.lineno}){hint}; open it in JupyterLab and save it again."
+            f"{name} is not valid JSON (line {error.lineno}){hint}, and JupyterLab cannot open it either; take a whole "
+            "copy, such as the one in .ipynb_checkpoints."
         ) from None
     except (RecursionError, ValueError):
-        raise NotebookError(f"{name} is not a notebook that can be read; save it again.") from None
+        raise NotebookError(f"{name} is not a notebook that can be read; take a whole copy of it.") from None
 
 
 def _cell_list(notebook: dict[str, Any]) -> list[Any] | None:

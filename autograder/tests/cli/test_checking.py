@@ -134,6 +134,14 @@ def test_a_given_file_that_was_edited_is_told_of(student):
     assert "given.py is not the course's, which your work will be marked with: copy that one here again." in said
 
 
+def test_the_folder_of_all_stages_will_do_when_the_stage_is_named(student, tmp_path):
+    notebook = student(solution())
+    lab = tmp_path / "lab"
+    shutil.copytree(notebook.parent, lab / STAGE.assignment)
+    assert autograder("test", "--stage", STAGE.name, cwd=lab).stdout.strip().splitlines()[-1] == ALL_PASS
+    assert autograder("test", cwd=lab).returncode == 2
+
+
 def test_a_damaged_given_file_is_named(student):
     notebook = student(solution())
     (notebook.parent / "given.py").write_text("def prefill(:\n", encoding="utf-8")

@@ -137,7 +137,7 @@ def test_the_json_has_everything_that_was_found_out(by_grade):
 def test_what_was_marked_is_left_alone_until_forced(by_grade, expected):
     before = files(by_grade)
     done = run(by_grade, GRADE, "--student", "anna", "--student", "wrong-1")
-    last = rf"{STAGE.assignment}: 2 graded \(2 by another run\), 0 not graded, \d+ s"
+    last = rf"{STAGE.assignment}: 2 graded \(2 before\), 0 not graded, \d+ s"
     assert done.returncode == 0 and re.fullmatch(last, done.stdout.splitlines()[-1])
     stamp = {r.student: r.graded_at for r in records(by_grade)}
     done = run(by_grade, GRADE, "--student", "anna", "--force")
@@ -194,4 +194,4 @@ def test_several_runs_on_one_course_share_the_work_though_one_is_killed(a_copy, 
     assert_same_files(files(course), without_looper(files(by_nbgrader)))
     again = run(course, GRADE)
     assert again.returncode == 0
-    assert again.stdout.splitlines()[-1].startswith(f"{STAGE.assignment}: 10 graded (10 by another run), 0 not graded")
+    assert again.stdout.splitlines()[-1].startswith(f"{STAGE.assignment}: 10 graded (10 before), 0 not graded")

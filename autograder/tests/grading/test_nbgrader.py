@@ -178,8 +178,8 @@ def test_a_submission_that_cannot_be_graded_has_no_score_and_waits_for_a_person(
 @pytest.mark.parametrize(
     ("student", "what"),
     [
-        ("broken", f"NOT GRADED  {NAME} is not valid JSON (line 2); open it in JupyterLab and save it again."),
-        ("missing", f"NOT GRADED  There is no notebook in the submission; {NAME} is needed."),
+        ("broken", f"NOT GRADED  {NAME} is not valid JSON (line 2), and JupyterLab cannot open it either; take"),
+        ("missing", f"NOT GRADED  There is no notebook in the submission; {NAME} is needed (found: notes.txt)."),
         ("bad-time", "NOT GRADED  timestamp.txt does not hold a time such as 2026-01-31 12:00:00 UTC"),
         ("renamed", f"note        The notebook was named {STAGE.module} (1).ipynb."),
         ("no-checks", f"note        Put back the missing cells {', '.join(CHECKS)}."),
@@ -291,7 +291,7 @@ def test_without_force_what_was_graded_is_left_alone(again):
 
 def test_a_notebook_handed_in_again_is_told_to_be_stale(again):
     row = next(line for line in again.skipped.stderr.splitlines() if line.strip().startswith("loud "))
-    assert "stale" in row and "handed in again, without a newer timestamp.txt" in row and "--force" in row
+    assert "stale" in row and "handed in again, and nbgrader passes it over" in row and "--force" in row
 
 
 def test_a_second_grading_gives_the_same_marks(again):

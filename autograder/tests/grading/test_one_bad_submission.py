@@ -150,7 +150,7 @@ def test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more(course, 
     done = run(course, command, "--force")
     assert done.returncode == 1 and "No notebooks were matched" not in done.stderr
     for name in ("adele", "zoe"):
-        assert row(done, name)[1] == f"There is no notebook in the submission; {NAME} is needed."
+        assert row(done, name)[1] == f"There is no notebook in the submission; {NAME} is needed (found: notes.txt)."
         assert set(course.scores(name).values()) == {None}
     for name in ("adele", "zoe"):
         shutil.rmtree(course.path(name).parent)

@@ -241,6 +241,23 @@ def test_a_deleted_solution_is_missing_and_nothing_stands_in_for_it(submission):
     assert [n.sentence for n in rebuilt.notes] == ["The solution cell prefill was not in the notebook."]
 
 
+def test_the_notebook_of_another_stage_is_told_in_one_sentence(submission):
+    submission.notebook["cells"] = [
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "source": "def attend(q, layer_cache):\n    return q",
+            "id": "a",
+            "outputs": [],
+        }
+    ]
+    sentences = [n.sentence for n in submission.rebuilt().notes]
+    assert sentences[-1] == (
+        "None of the stage's solution cells is in the notebook; it looks like that of 02-kv-cache."
+    )
+    assert not any("missing" in sentence or "was not in" in sentence for sentence in sentences)
+
+
 def test_a_solution_merged_into_another_cell_still_counts(submission):
     submission.cells.remove(submission["decode-step"])
     submission["prefill"]["source"] = f"{PREFILL}\n\n\n{DECODE}"

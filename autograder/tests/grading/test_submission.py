@@ -55,9 +55,24 @@ def test_when_two_can_be_meant_a_person_has_to_choose(tmp_path):
         submitted_notebook(tmp_path, STAGE)
 
 
+def test_a_notebook_in_a_folder_below_or_in_an_archive_is_named(tmp_path):
+    (tmp_path / "homework.zip").write_bytes(b"PK")
+    with pytest.raises(NotebookError, match=r"is needed \(found: homework\.zip\)\.$"):
+        submitted_notebook(tmp_path, STAGE)
+    (tmp_path / "sub").mkdir()
+    hand_in(tmp_path / "sub", kv_cache=SOLVED)
+    with pytest.raises(NotebookError, match=r"is needed \(found: sub.kv_cache\.ipynb; move it up\)\.$"):
+        submitted_notebook(tmp_path, STAGE)
+
+
 def test_no_notebook_at_all(tmp_path):
+    with pytest.raises(NotebookError, match=r"There is no notebook in the submission; kv_cache\.ipynb is needed\.$"):
+        submitted_notebook(tmp_path, STAGE)
     (tmp_path / "kv_cache.py").write_text("x = 1")
-    with pytest.raises(NotebookError, match=r"There is no notebook in the submission; kv_cache\.ipynb is needed\."):
+    with pytest.raises(
+        NotebookError,
+        match=r"There is no notebook in the submission; kv_cache\.ipynb is needed \(found: kv_cache\.py\)\.$",
+    ):
         submitted_notebook(tmp_path, STAGE)
 
 
