@@ -231,6 +231,10 @@ SYSTEM = 'f"{system}\\n{tools_json}"'
 
 # Forms of a bug that has another sample in the table: the cell, the changes, the one check that is lost, the bug's key.
 FORMS = {
+    "one id too far": (
+        (MISS, ('ids[common] if common < len(ids) else "end"', '(ids[common + 1 :] or ["end"])[0]')),
+        ("miss-explained", None),
+    ),
     "id 0 as an end": (
         (MISS, ('ids[common] if common < len(ids) else "end"', 'next(iter(ids[common:]), None) or "end"')),
         ("miss-explained", "zero-is-no-id"),

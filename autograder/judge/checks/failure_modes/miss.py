@@ -82,7 +82,7 @@ def explain_miss(student: Student, cases: Cases) -> None:
             bug = bugs.ZERO_IS_NO_ID
         elif at_end:
             bug = bugs.MISS_NO_END
-        elif "end" in told:
+        elif _in_order(told, [str(x) if shared + 1 < len(of) else "end" for x, of in ((a, stored), (b, live))]):
             bug = bugs.MISS_ENDS_EARLY
         raise Failure(None, f"For {name}, the next ids are not named as they should be.", bug)
 
