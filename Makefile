@@ -1,5 +1,6 @@
 # Everything here needs Python 3.10 or newer and make, and nothing else: the first target that runs
-# makes .venv and installs the project in it. `make PYTHON=/path/to/python` chooses the Python.
+# makes .venv and installs the project in it. `make PYTHON=/path/to/python` chooses the Python, and
+# `make lab LAB=--allow-root` gives JupyterLab an option.
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -9,6 +10,7 @@ BENCH := $(VENV)/.installed-bench
 BROWSER := $(VENV)/.installed-browser
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
 TORCH :=
+LAB :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -35,8 +37,8 @@ test: $(INSTALLED)
 
 lab: $(INSTALLED)
 	@if [ -d lab ]; then echo 'lab/ is kept as it is, with the work in it. Move it away for a fresh copy.'; \
-	else cp -R course/release lab; fi
-	@$(PY) -m jupyterlab --notebook-dir=lab
+	else cp -R course/release lab && sed 's#](release/#](#' course/README.md >lab/README.md; fi
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m jupyterlab --notebook-dir=lab $(LAB)
 
 build: $(INSTALLED)
 	@$(PY) -m autograder build

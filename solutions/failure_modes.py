@@ -23,7 +23,7 @@
 # of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
 #
 # **Time:** about 3 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
-# they built is in `given.py`. The terms are in the glossary of the course's README.
+# they built is in `given.py`. The terms are in the glossary of the course's README (one folder up).
 
 # %% setup="imports"
 import hashlib

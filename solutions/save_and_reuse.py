@@ -602,7 +602,8 @@ for n in lengths:
     print(f"prefix of {n:3d} tokens: {faster:5.1f} times faster; ideal: {(n + n_suffix) / n_suffix:5.1f}")
 
 # %% [markdown]
-# **What you should see.** Without a saved prefix the time grows with the prefix, a little faster than in proportion.
+# **What you should see** (on a machine that is not busy with other things; if a line zigzags, run the cell again).
+# Without a saved prefix the time grows with the prefix, a little faster than in proportion.
 # The control lies on the same line: what makes the difference is that the prefix was *saved*, not that the code was
 # warm. With the saved prefix the line is nearly flat.
 #

@@ -168,4 +168,5 @@ autograder.lab.request_lab(weights, tokenizer)
 # Instead of running the check cells you can open a terminal in the stage's folder and type `autograder test --watch`.
 # It runs all of the stage's checks whenever you save the notebook.
 #
-# `course/README.md` lists the stages and has a glossary of all terms. **Next:** the folder `01-forward-pass`.
+# `README.md`, one folder up (`course/README.md` in the course's repository), lists the stages and has a glossary of all
+# terms. **Next:** the folder `01-forward-pass`.
