@@ -43,9 +43,7 @@ def hand_in(course: Path, stage: Stage, everything: bool = False) -> list[str]:
     """Put the sample submissions of a stage into submitted/; their names, which are the students' too."""
     from autograder.tests.submissions import submissions_of
 
-    submissions = submissions_of(stage.name)
-    if not everything:
-        submissions = a_class_of(submissions)
+    submissions = submissions_of(stage.name) if everything else a_class_of(stage)
     sources = {submission.name: submission.sources(stage) for submission in submissions}
     sources.setdefault(UNSOLVED, {})
     released = course / "release" / stage.assignment
@@ -54,14 +52,17 @@ def hand_in(course: Path, stage: Stage, everything: bool = False) -> list[str]:
     return list(sources)
 
 
-def a_class_of(submissions: list[Any], n_right: int = 5, n_wrong: int = 12) -> list[Any]:
-    """Right ones, and wrong ones that lose different checks as far as there are such."""
+def a_class_of(stage: Stage, n_right: int = 5, n_wrong: int = 12) -> list[Any]:
+    """Those that are to be in it; then right ones, and wrong ones that lose other checks as far as there are such."""
+    from autograder.tests.submissions import in_class, submissions_of
+
+    submissions, named = submissions_of(stage.name), in_class(stage.name)
+    submissions.sort(key=lambda s: s.name not in named)
     right = [s for s in submissions if not hasattr(s, "loses")]
     wrong = [s for s in submissions if hasattr(s, "loses")]
-    first_of_its_kind = list({s.loses: s for s in reversed(wrong)}.values())[::-1]
-    others = [s for s in wrong if s not in first_of_its_kind]
-    chosen = [*first_of_its_kind, *others][:n_wrong]
-    return [*right[:n_right], *(s for s in wrong if s in chosen)]
+    first_of_its_kind = {s.loses: s for s in reversed(wrong)}.values()
+    wrong.sort(key=lambda s: (s.name not in named, s not in first_of_its_kind))
+    return [*right[:n_right], *wrong[:n_wrong]]
 
 
 def write_submission(released: Path, folder: Path, stage: Stage, sources: dict[str, str]) -> Path:

@@ -120,7 +120,8 @@ def _what_is_there(folder: Path) -> str:
     try:
         below = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and not path.is_symlink()]
         deeper = [p for path in below if path.is_dir() for p in sorted(path.glob("*.ipynb"))]
-        found = [str(p.relative_to(folder)) for p in deeper] or [p.name for p in below if p.is_file() and p.name != "given.py"]
+        others = [path.name for path in below if path.is_file() and path.name != "given.py"]
+        found = [str(path.relative_to(folder)) for path in deeper] or others
     except OSError:
         return ""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""

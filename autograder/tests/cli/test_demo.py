@@ -14,7 +14,7 @@ from autograder.judge.framework import checks_of
 from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, find_stage
 from autograder.tests.cli.test_commands import COMMAND
-from autograder.tests.submissions import Right, Wrong, submissions_of
+from autograder.tests.submissions import Right, Wrong
 
 STAGE = find_stage("save-and-reuse")
 
@@ -35,7 +35,7 @@ def demo(tmp_path_factory):
 
 
 def sample_class():
-    return {s.name: s for s in a_class_of(submissions_of(STAGE.name))}
+    return {s.name: s for s in a_class_of(STAGE)}
 
 
 def test_every_right_submission_has_full_marks_and_every_wrong_one_loses_its_checks(demo):
@@ -52,9 +52,18 @@ def test_every_right_submission_has_full_marks_and_every_wrong_one_loses_its_che
 
 def test_the_class_is_of_some_size_and_of_both_kinds():
     for stage in stages_with_submissions():
-        chosen = a_class_of(submissions_of(stage.name))
+        chosen = a_class_of(stage)
         assert sum(isinstance(s, Right) for s in chosen) == 5
         assert sum(isinstance(s, Wrong) for s in chosen) == 12
+
+
+def test_the_class_has_the_styles_and_the_mistakes_that_people_show_first():
+    right = ["lists", "preallocated", "concatenated", "token-major", "float64"]
+    wrong = {"positions-reset", "positions-plus-one", "saved-cache-mutated", "shallow-clone", "one-layer-cloned"}
+    wrong |= {"prefix-one-short", "first-suffix-logits", "recomputes", "raises", UNSOLVED}
+    chosen = sample_class()
+    assert [name for name, s in chosen.items() if isinstance(s, Right)] == right
+    assert wrong < {name for name, s in chosen.items() if isinstance(s, Wrong)}
 
 
 def test_every_graded_stage_has_a_sample_class():

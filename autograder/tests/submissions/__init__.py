@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import jupytext
 
@@ -58,6 +59,11 @@ class Wrong:
         return cells
 
 
+def in_class(stage_name: str) -> tuple[str, ...]:
+    """The names of those that are to be in the class of `make demo`, whoever else is in it."""
+    return getattr(_module(stage_name), "IN_CLASS", ())
+
+
 @functools.cache
 def solved_cells(stage_name: str) -> dict[str, str]:
     """The solution cells of a stage, by mark, without the BEGIN and END lines."""
@@ -73,5 +79,9 @@ def solved_cells(stage_name: str) -> dict[str, str]:
 
 def submissions_of(stage_name: str) -> list[Right | Wrong]:
     """The solution itself, then the RIGHT and the WRONG list of submissions/<stage>.py."""
-    module = importlib.import_module(f"{__name__}.{find_stage(stage_name).module}")
+    module = _module(stage_name)
     return [Right("solution", "The solution as it stands."), *module.RIGHT, *module.WRONG]
+
+
+def _module(stage_name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{find_stage(stage_name).module}")

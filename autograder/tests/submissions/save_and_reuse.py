@@ -385,6 +385,13 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
     return prefill(suffix_ids, weights, saved.clone())
 """
 
+# Five styles, and the ways in which people are wrong most often
+IN_CLASS = (
+    *("lists", "preallocated", "concatenated", "token-major", "float64"),
+    *("positions-reset", "positions-plus-one", "saved-cache-mutated", "shallow-clone", "one-layer-cloned"),
+    *("prefix-one-short", "first-suffix-logits", "recomputes", "empty-suffix", "no-fingerprint", "raises", "unsolved"),
+)
+
 RIGHT = [
     Right(
         "lists",
