@@ -1,4 +1,4 @@
-"""Queries and keys whose attention scores are around 262,144 in size, and exact in float32.
+"""Queries and keys whose attention scores are around four million in size, and exact in float32.
 
 All numbers are sums of few powers of two, and so are their products, in whatever order they are added up; head_dim is
 16, so that its root and the root of that are exact too. In each row one visible score is far ahead of the others: then
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-SIZE = 512  # of the first number of a flagged key, and a quarter of that of a query: the score is its square
+SIZE = 2048  # of the first number of a flagged key, and a quarter of that of a query: the score is its square
 HEAD_DIM = 16
 SPREAD = 2048  # of the other numbers of a query
 CLEAR = 40.0
+LARGE = f"{SIZE**2:,}"  # the score of a flagged key, in words
 
 
 def draw(rng: np.random.Generator, n_head: int, flags: list[int], sign: int) -> tuple[np.ndarray, np.ndarray]:
-    """q and k, each [n_head, n_seq, 16]: the scores of a key that is flagged are sign * 262,144, and some thousands.
+    """q and k, each [n_head, n_seq, 16]: the scores of a key that is flagged are sign * 2048**2, and some thousands.
 
     k[:, :, 1:] are numbers from -2 to 2, and q[:, :, 1:] the same, moved on by one and multiplied by SPREAD.
     """

@@ -188,7 +188,19 @@ def test_a_mistake_that_shows_at_length_or_in_a_late_layer_is_found(mark, old, n
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("hidden", ["-100", "-5000", "-1e4", "-65504", "scores[:, :, end - n :] - 1e4"])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "-100",
+        "-5000",
+        "-1e4",
+        "-65504",
+        "-3e5",
+        "-1e6",
+        "scores[:, :, end - n :] - 1e6",
+        "scores[:, :, end - n :] - 1e4",
+    ],
+)
 def test_a_finite_mask_is_found(hidden, seed):
     mask = "np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))"
     namespace = changed("attend", mask, mask.replace("-np.inf", hidden))

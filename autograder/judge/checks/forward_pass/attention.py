@@ -104,8 +104,8 @@ def attention_large_scores(student: Student, cases: Cases) -> None:
             bug=bug,
         )
     for flags, sign, scores in (
-        ([0] * (n_seq - 1) + [1], 1, "a last token whose scores are around 262,144"),
-        ([1] * n_seq, -1, "scores around -262,144"),
+        ([0] * (n_seq - 1) + [1], 1, f"a last token whose scores are around {large_scores.LARGE}"),
+        ([1] * n_seq, -1, f"scores around -{large_scores.LARGE}"),
     ):
         x, model = _with_exact_scores(cases, flags, sign)
         expect_close(

@@ -108,7 +108,7 @@ def attend_large_scores(student, cases):
         out,
         expected,
         name="attend",
-        where=f"hidden scores around 262,144 and small visible ones, {n_seq} cached positions, n_query = 3",
+        where=f"hidden scores around {large_scores.LARGE}, small visible ones, {n_seq} cached positions, n_query = 3",
         axes=QUERY_AXES,
         suspects=_masks_too_small(q, k, v),
         bug=_largest_taken(attending, config) if blind else None,
@@ -117,7 +117,7 @@ def attend_large_scores(student, cases):
     )
     q, k = large_scores.draw(rng, 3, [1] * n_seq, -1)
     q = q[:, -3:]
-    where = f"scores that are very negative, around 262,144 in size, {n_seq} cached positions, n_query = 3"
+    where = f"scores that are very negative, around {large_scores.LARGE} in size, {n_seq} cached positions, n_query = 3"
     expect_close(
         attending.call(q, k, v),
         attention(q, k, v),
