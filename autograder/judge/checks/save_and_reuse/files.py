@@ -13,7 +13,7 @@ from autograder.judge.recompute import KV
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
 
-FOLDER = "saved prefixes"
+FOLDER = "Saved prefixes"
 
 
 @check(
