@@ -442,11 +442,11 @@ KEYS = {
         "key-long-text",
     ),
     "ids added up": (
-        "json.dumps([sum(i * 257**n for n, i in enumerate(token_ids)) % 2**128, *fields[1:]])",
+        "json.dumps([sum(i * pow(257, n, 2**128) for n, i in enumerate(token_ids)) % 2**128, *fields[1:]])",
         "key-added-up",
     ),
     "ids added up with a large factor": (
-        "json.dumps([sum(i * 1_000_003**n for n, i in enumerate(token_ids)) % 2**64, *fields[1:]])",
+        "json.dumps([sum(i * pow(1_000_003, n, 2**64) for n, i in enumerate(token_ids)) % 2**64, *fields[1:]])",
         "key-added-up",
     ),
     "sums of the ids": (
