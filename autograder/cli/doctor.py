@@ -118,11 +118,10 @@ def _sandbox() -> Finding:
 def _chosen_model() -> Iterator[Finding]:
     """Nothing is said of a model that is there; without one that is not, the rest can still be looked at."""
     if chosen_model() != "tiny":
-        from autograder.model import ModelError
-        from autograder.model.load import absolute_name
+        from autograder.model import ModelError, load_model
 
         try:
-            absolute_name(None)
+            load_model()
         except ModelError as error:
             del os.environ[MODEL_VARIABLE]
             yield Finding(MODEL_VARIABLE, str(error), "unset it, or name a model that is there")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 from autograder.judge.cases import VISIBLE_SEED
 from autograder.judge.framework import find_check, run_check
@@ -22,14 +26,36 @@ def check(check_id: str) -> None:
     """Run one check on the functions defined in the calling notebook; prints the outcome or raises CheckFailed."""
     namespace = sys._getframe(1).f_globals
     chosen = find_check(check_id)
-    folder = os.getcwd()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:  # on Windows an open file stays
-        os.chdir(temporary)  # checks write files by relative names
-        try:
-            result = run_check(chosen, local_student(namespace), VISIBLE_SEED)
-        finally:
-            os.chdir(folder)
+    with _in_another_folder(), _nobody_at_the_keyboard():
+        result = run_check(chosen, local_student(namespace), VISIBLE_SEED)
     points = f"{chosen.points} point{'s' if chosen.points != 1 else ''}"
     if not result.passed:
         raise CheckFailed(f"Not yet: {chosen.title} ({points})\n{result.message}")
     print(f"Passed: {chosen.title} ({points})")
+
+
+@contextlib.contextmanager
+def _in_another_folder() -> Iterator[None]:
+    """Checks write files by relative names."""
+    folder = os.getcwd()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:  # on Windows an open file stays
+        os.chdir(temporary)
+        try:
+            yield
+        finally:
+            os.chdir(folder)
+
+
+@contextlib.contextmanager
+def _nobody_at_the_keyboard() -> Iterator[None]:
+    """As in marking: a left-over input() or breakpoint() in a function asks nobody."""
+
+    def no_input(prompt: Any = "", /) -> str:
+        raise EOFError("EOF when reading a line")
+
+    plain_input, plain_hook = builtins.input, sys.breakpointhook
+    builtins.input, sys.breakpointhook = no_input, lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        builtins.input, sys.breakpointhook = plain_input, plain_hook

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -151,12 +151,18 @@ def plain_name(name: str) -> str | None:
     return None if _MASK_BUFFER.fullmatch(name) else name
 
 
+def _listed(parts: Sequence[str], between: str = ", ", most: int = 3) -> str:
+    return between.join([*parts[:most], *([f"and {len(parts) - most} more"] if len(parts) > most else [])])
+
+
 def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], note: str = "") -> Weights:
     """The tree from named arrays, with or without the `transformer.` prefix; immutable float32 arrays are not copied.
 
     Mask buffers are left out, and `lm_head.weight` may be there when it equals `wte.weight`. Everything
-    that is missing, unknown, twice there or mis-shaped is named in one ModelError.
+    that is missing, unknown, twice there or mis-shaped is named in one ModelError, of many only the first.
     """
+    if config.n_layer > len(tensors):  # before a name is made for each of what may be any number
+        raise ModelError(f"there are {len(tensors)} tensors, too few for n_layer = {config.n_layer}")
     expected = tensor_shapes(config)
     found: dict[str, np.ndarray] = {}
     problems: list[str] = []
@@ -173,9 +179,9 @@ def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], 
             unknown.append(name)
     missing = [name for name in expected if name not in found]
     if missing:
-        problems.insert(0, f"missing {', '.join(missing)}")
+        problems.insert(0, f"missing {_listed(missing)}")
     if unknown:
-        problems.append(f"unknown {', '.join(unknown)}")
+        problems.append(f"unknown {_listed(unknown)}")
     head = found.pop("lm_head.weight", None)
     for name, array in found.items():
         if array.shape != expected[name]:
@@ -185,7 +191,7 @@ def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], 
     if head is not None and "wte.weight" in found and not np.array_equal(head, found["wte.weight"]):
         problems.append("lm_head.weight differs from wte.weight, and GPT-2's output head is wte")
     if problems:
-        raise ModelError("; ".join(problems))
+        raise ModelError(_listed(problems, "; ", 5))
 
     def pair(part: str) -> tuple[np.ndarray, np.ndarray]:
         return found[f"{part}.weight"], found[f"{part}.bias"]

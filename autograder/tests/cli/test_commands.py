@@ -1,10 +1,13 @@
 """The command line as a person meets it: help, errors, doctor, and how soon it answers."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
+
+from autograder.model.load import model_folder
 
 COMMAND = [sys.executable, "-m", "autograder"]
 
@@ -150,6 +153,14 @@ def test_doctor_says_that_the_chosen_model_is_not_there(tmp_path):
     assert result.returncode == 1
     assert "nowhere is neither a folder nor the name of a model" in result.stdout
     assert "1 to put right." in result.stdout
+
+
+def test_doctor_says_that_the_chosen_model_is_damaged(tmp_path):
+    damaged = shutil.copytree(model_folder("tiny"), tmp_path / "damaged") / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1000])
+    result = autograder("doctor", cwd=tmp_path, AUTOGRADER_MODEL=str(damaged.parent))
+    assert result.returncode == 1
+    assert "model.safetensors: " in result.stdout and "1 to put right." in result.stdout
 
 
 def test_doctor_notes_that_nothing_is_sandboxed(tmp_path):

@@ -29,13 +29,19 @@ def swept(*wrong, direct=()):
 def test_a_name_explains_the_greatest_length_that_fails():
     assert swept((1, {ONE: 1}), (9, {ONE: 2, TWO: 1})).bug is None  # at 1 and 9 the names differ
     assert swept((1, {ONE: 1, TWO: 1}), (9, {ONE: 2, TWO: 1})).bug == TWO  # at 1 both explain it
-    assert swept((9, {ONE: 1}), (2, {TWO: 2})).bug == ONE
     assert swept((1, {ONE: 1}), (9, {})).bug is None
+
+
+def test_a_name_explains_one_more_of_the_lengths_that_fail():
+    assert swept((9, {ONE: 1})).bug == ONE  # there is no other
+    assert swept((9, {ONE: 1}), (5, {ONE: 1}), (2, {TWO: 2})).bug == ONE
+    assert swept((9, {ONE: 1}), (5, {TWO: 2}), (2, {})).bug is None
 
 
 def test_a_name_that_the_check_gave_at_a_small_length_is_no_name_for_the_greatest():
     assert swept(direct=((1, ONE), (9, None))).bug is None
-    assert swept(direct=((1, None), (9, ONE))).bug == ONE
+    assert swept(direct=((1, None), (9, ONE))).bug is None
+    assert swept(direct=((1, None), (5, ONE), (9, ONE))).bug == ONE
     assert swept(direct=((1, TWO), (9, ONE))).bug is None
 
 

@@ -31,6 +31,23 @@ def test_what_does_not_pass_is_said_without_a_traceback():
     assert caught.value._render_traceback_() == str(caught.value).splitlines()
 
 
+@pytest.mark.parametrize("line", ["input('go? ')", "breakpoint()"])
+def test_nobody_is_asked_while_a_check_runs_as_in_marking(monkeypatch, capsys, line):
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt))
+    monkeypatch.setattr("sys.breakpointhook", lambda: asked.append("breakpoint"))
+    sources = {"gelu": SOLVED["gelu"].replace("    y = ", f"    {line}\n    y = ", 1)}
+    if line.startswith("input"):
+        with pytest.raises(CheckFailed, match="gelu raised EOFError"):
+            run_check_cell(sources)
+    else:
+        run_check_cell(sources)
+        assert capsys.readouterr().out.startswith("Passed: ")
+    assert asked == []
+    exec(line)
+    assert len(asked) == 1  # the notebook's own are back
+
+
 def test_a_file_that_cannot_be_removed_is_no_failure_of_the_check(monkeypatch, capsys):
     """On Windows nobody removes a file that the student's code holds open."""
     real = tempfile.TemporaryDirectory._rmtree

@@ -183,6 +183,11 @@ def test_another_architecture(write_folder):
     refused(folder, f"{folder / 'config.json'}: model_type is 'opt', and only 'gpt2' can be read")
 
 
+@pytest.mark.parametrize("n_layer", [50, 10**7, 10**20])
+def test_more_layers_than_tensors_are_refused_at_once(write_folder, n_layer):
+    refused(write_folder(n_layer=n_layer), f"model.safetensors: there are 40 tensors, too few for n_layer = {n_layer}")
+
+
 def test_missing_unknown_and_misshaped_tensors(write_folder):
     def change(tensors):
         del tensors["h.1.attn.c_proj.weight"]
@@ -269,7 +274,7 @@ def test_a_damaged_header(write_folder, change, message):
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "is a Git LFS pointer"),
         (b"<html>404 Not Found</html>", "has no whole safetensors header, so it is damaged or of another format"),
         (b"\x02\0\0\0\0\0\0\0[]", "its safetensors header cannot be read, so it is damaged"),
-        (b"\x02\0\0\0\0\0\0\0{}", "missing wte.weight, wpe.weight, h.0.ln_1.weight, "),
+        (b"\x02\0\0\0\0\0\0\0{}", "there are 0 tensors, too few for n_layer = "),
     ],
 )
 def test_a_file_that_is_something_else(write_folder, content, message):
