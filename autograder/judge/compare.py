@@ -77,8 +77,8 @@ class Sweep:
         sweep.finish()
 
     Wrong numbers are looked up among the suspects only at the end, from the greatest length down: at the small ones
-    many mistakes look alike. So a name counts when it explains the greatest length that fails, and when none of the
-    others has another name.
+    many mistakes look alike. So a name counts when it explains the greatest length that fails and, where others fail,
+    one more of them at least, and when none of the others has another name.
     """
 
     def __init__(self, unit: str = "lengths", looks: int = 4):
@@ -139,10 +139,13 @@ class Sweep:
     def _name(self) -> Bug | None:
         longest = [look for _, look in sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]]
         bug = longest[0](lambda other: True) if longest else None
+        explained = 0
         for look in longest[1:] if bug else ():
-            if look(lambda other: other == bug) is None and look(lambda other: other != bug):
+            if look(lambda other: other == bug):
+                explained += 1
+            elif look(lambda other: other != bug):
                 return None
-        return bug
+        return bug if explained or len(longest) == 1 else None
 
 
 def _named(bug: Bug | None) -> Look:

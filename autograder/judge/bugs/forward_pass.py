@@ -34,6 +34,11 @@ GELU_CUBE_OF_SUM = define(
     "the sum cubed inside GELU",
     "It looks as if the whole sum inside the tanh were cubed: the power belongs to the x of the second term alone.",
 )
+GELU_ROUNDED = define(
+    "gelu-rounded",
+    "a rounded constant in GELU",
+    "It looks as if a constant of gelu were rounded: take 0.044715 with all its digits, and np.sqrt(2 / np.pi).",
+)
 GELU_OVERFLOW = define(
     "gelu-overflow",
     "overflow in GELU",

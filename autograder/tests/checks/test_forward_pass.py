@@ -211,6 +211,7 @@ def test_a_sweep_lists_every_failing_length():
             "generate-greedy",
             "sequence-not-grown",
         ),
+        ("forward", "weights.wpe[:n_seq]", "weights.wpe[-n_seq:]", "forward-recompute", None),
         ("generate-recompute", "argmax", "argmin", "generate-greedy", "smallest-chosen"),
         ("generate-recompute", "range(n_new)", "range(n_new - 1)", "generate-greedy", "one-id-too-few"),
         ("generate-recompute", "range(n_new)", "range(max(1, n_new))", "generate-greedy", "one-id-too-many"),
@@ -229,6 +230,8 @@ def test_more_mistakes_are_named(mark, old, new, check, bug):
         "np.where(np.tri(n_seq, dtype=bool), scores, -100)",
         "np.where(np.tri(n_seq, dtype=bool), scores, -5000)",
         "np.where(np.tri(n_seq, dtype=bool), scores, -65504.0)",
+        "np.where(np.tri(n_seq, dtype=bool), scores, -1e6)",
+        "scores - 1e6 * (1 - np.tri(n_seq))",
         "scores - 1e4 * (1 - np.tri(n_seq))",
         "scores - np.float32(1e4) * (1 - np.tri(n_seq, dtype=np.float32))",
     ],
@@ -339,6 +342,8 @@ def test_the_notebooks_own_weights_are_noticed():
         ),
         ("gelu", "x * x * x", "np.power(x, 3)"),
         ("gelu", "(2.0 / np.pi) ** 0.5", "0.7978845608"),
+        ("gelu", "(2.0 / np.pi) ** 0.5", "np.sqrt(2 / 3.1416)"),
+        ("gelu", "np.tanh(y, out=y)", "y = np.asarray(1 - 2 / (np.exp(np.float32(2) * np.clip(y, -40, 40)) + 1))"),
     ],
 )
 def test_odd_but_honest_ways_pass(mark, old, new):

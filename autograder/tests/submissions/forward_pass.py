@@ -265,6 +265,13 @@ WRONG = [
         "gelu-relu",
     ),
     Wrong(
+        "gelu-rounded",
+        "The factor of the cube without its last two digits.",
+        (("gelu", "0.044715", "0.0447"),),
+        ("gelu-tanh",),
+        "gelu-rounded",
+    ),
+    Wrong(
         "gelu-own-tanh",
         "tanh written with exp, which overflows.",
         (
