@@ -186,6 +186,13 @@ def test_a_sweep_lists_every_failing_length():
         ("transformer-block", " + block.mlp.c_fc.bias", "", "block-pre-norm", "bias-missing-mlp-c_fc"),
         ("transformer-block", "gelu(hidden @", "(hidden @", "block-pre-norm", "gelu-missing"),
         ("transformer-block", "x = x + causal", "x = causal", "block-pre-norm", "no-residual-attention"),
+        (
+            "transformer-block",
+            "gelu(hidden @",
+            "(lambda z: z / 2 * (1 + np.vectorize(__import__('math').erf)(z / 2**0.5)))(hidden @",
+            "block-pre-norm",
+            "gelu-exact",
+        ),
         ("gelu", "x * x * x", "x * x", "gelu-tanh", "gelu-square"),
         ("gelu", "y *= 0.5", "y *= 1.0", "gelu-tanh", "gelu-no-half"),
         ("gelu", "(x + 0.044715 * x * x * x)", "(x + 0.044715 * x) ** 3", "gelu-tanh", "gelu-cube-of-sum"),

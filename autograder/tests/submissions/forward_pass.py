@@ -720,6 +720,15 @@ WRONG = [
         "parallel-block",
     ),
     Wrong(
+        "block-with-another-eps",
+        "layer_norm is right, and the block calls it with the eps of another model; told as a wrong default is.",
+        (
+            ("transformer-block", "block.ln_1.weight, block.ln_1.bias", "block.ln_1.weight, block.ln_1.bias, 1e-6"),
+            ("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_2.weight, block.ln_2.bias, 1e-6"),
+        ),
+        ("block-pre-norm",),
+    ),
+    Wrong(
         "no-positions",
         "wpe is not added.",
         (("forward", " + weights.wpe[:n_seq]", ""),),

@@ -66,6 +66,11 @@ BLOCK: tuple[Suspect, ...] = (
     *((own.BIAS_MISSING[name], Mistakes(missing_bias=name)) for name in ("mlp.c_fc", "mlp.c_proj")),
     *ATTENTION,
 )
+PARTS: tuple[Suspect, ...] = (  # written out in a block otherwise than in the functions, which shows there only
+    (own.GELU_EXACT, Mistakes(gelu="exact")),
+    *((own.NORM_EPS_SMALL, Mistakes(eps=eps)) for eps in (1e-6, 1e-8)),
+    *((own.NORM_EPS_LARGE, Mistakes(eps=eps)) for eps in (1e-4, 1e-3)),
+)
 FORWARD: tuple[Suspect, ...] = (
     (bugs.POSITIONS_MISSING, Mistakes(positions="missing")),
     (own.WTE_SCALED, Mistakes(embedding="scaled")),
