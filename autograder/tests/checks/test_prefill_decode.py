@@ -283,6 +283,32 @@ def test_layers_without_rows_are_told_from_a_cache_without_any(layers, named):
     assert (result.bug and result.bug.key) == named
 
 
+def test_prefill_is_judged_before_decode_step_is_written():
+    unwritten = "def decode_step(token_id, position, weights, cache):\n    raise NotImplementedError()"
+    assert run_check(find_check("prefill-in-chunks"), student(unwritten), SEED).passed
+
+
+def test_a_prompt_after_decode_steps_does_not_begin_anew():
+    anew = """
+def decode_step(token_id, position, weights, cache):
+    cache.decoding = True
+    return advance([token_id], position, weights, cache)
+def prefill(prompt_ids, weights, cache):
+    if not prompt_ids:
+        raise ValueError("empty")
+    return advance(prompt_ids, 0 if hasattr(cache, "decoding") else len(cache), weights, cache)
+"""
+    assert ALL - passed(anew) == {"prefill-in-chunks"}
+    assert "after a prompt of 4 tokens and 2 decode steps" in message("prefill-in-chunks", anew)
+
+
+def test_too_few_ids_are_not_told_as_work_that_is_not_seen():
+    short = edited("generate", ("while len(new_ids) < n_new:", "while len(new_ids) < min(n_new, 4):"))
+    told = message("generate-work", short)
+    assert "generate returned 4 ids where n_new is 14" in told
+    assert "Call prefill and decode_step" not in told
+
+
 def test_every_failing_length_is_listed():
     at_multiples = edited(
         "prefill", ("    return", "    if len(prompt_ids) % 4 == 0:\n        prompt_ids = prompt_ids[:-1]\n    return")

@@ -231,7 +231,8 @@ class Attending:
                 if wrong_layers(read_layers(self.student, [layer]), [(k[:, :end], v[:, :end])]):
                     return  # attend has changed the rows, and another check tells
                 suspects = [(own.ATTEND_STALE, lambda q=q, n=n: attention(q, k[:, :n], v[:, :n])) for n in seen]
-                where = f"{end} cached positions, after calls with {in_words(seen)} on the same LayerCache"
+                earlier = f" after calls with {in_words(seen)}" if seen else ""
+                where = f"{end} cached positions{earlier} on the same LayerCache"
                 expect_close(out, expected, name="attend", where=where, axes=QUERY_AXES, suspects=suspects, **CLOSE)
             begin = end
             seen.append(end)

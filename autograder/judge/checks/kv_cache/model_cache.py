@@ -167,10 +167,11 @@ def _expect_clones_of_a_growing_cache(student, cases) -> None:
     new = _draw_cache(cases, config, 1, "in the clone")
     _append(student, _layers(student, clones[0], n_layer, "the clone of an empty cache"), new)
     for name, handle, right in (("clone", clones[0], new), ("original", original, kv)):
-        wrong = wrong_layers(student.read_cache(handle, f"the {name}"), right)
+        got = student.read_cache(handle, f"the {name}")
+        wrong = wrong_layers(got, right)
         if wrong:
-            detail = f"Cloned while it was empty, the {name} holds wrong rows after both grew"
-            raise Failure(None, f"{detail} ({_of(wrong, n_layer)}).", own.CLONE_OF_EMPTY)
+            detail = f"Cloned while it was empty, the {name} holds wrong rows after both grew ({_of(wrong, n_layer)})."
+            raise Failure(None, detail, own.CLONE_OF_EMPTY if _name_sharing(got, right, wrong) else None)
 
 
 def _expect_clone(student, clone: Handle, kv: KV) -> None:
