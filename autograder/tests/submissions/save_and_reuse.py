@@ -529,6 +529,20 @@ WRONG = [
         "positions-shifted--1",
     ),
     Wrong(
+        "positions-plus-six",
+        "The padding of a batch is counted along: every position is six too far on.",
+        _answer("return advance(suffix_ids, prefix_len + 6, weights, cache)"),
+        (*ANSWERS, REFUSALS),
+        "positions-shifted-+6",
+    ),
+    Wrong(
+        "positions-minus-six",
+        "And the other way round.",
+        _answer("return advance(suffix_ids, prefix_len - 6, weights, cache)"),
+        (*ANSWERS, REFUSALS, PRISTINE, IN_TURN),
+        "positions-shifted--6",
+    ),
+    Wrong(
         "positions-counted-twice",
         "The length of the cache is added to prefix_len.",
         _loop("logits = decode_step(token_id, prefix_len + len(cache), weights, cache)"),

@@ -16,7 +16,7 @@ from autograder.judge.student import StudentError
 def cache_is_used(student, cases):
     """The saved keys and values of every layer decide the answer; the prefix is neither run again nor remembered."""
     for model in (cases.odd[0], cases.odd[1]):  # with a first and a last layer alone, and with one between them
-        prefix, other, suffix = (cases.ids(model, n, name) for n, name in ((6, "prefix"), (6, "other"), (3, "suffix")))
+        prefix, other, suffix = (cases.ids(model, n, name) for n, name in ((9, "prefix"), (9, "other"), (3, "suffix")))
         p, where = len(prefix), case(model, len(prefix), len(suffix))
         expected = right_logits(model, prefix, suffix)
         kv = model.reference.run(prefix).kv
