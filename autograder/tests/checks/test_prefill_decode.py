@@ -84,7 +84,7 @@ def test_answers_remembered_from_the_visible_inputs_earn_nothing():
     recorder = """
         table = {}
         def key(ids, weights):
-            return (tuple(ids), weights.config)
+            return (tuple(ids), weights.config, weights.wte.tobytes())
         solved_prefill = prefill
         def prefill(prompt_ids, weights, cache):
             logits = solved_prefill(prompt_ids, weights, cache)
