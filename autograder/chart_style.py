@@ -22,7 +22,7 @@ LOOKS = (
     ("#009E73", (0, (7, 2, 1.5, 2)), "D", "\\\\\\"),
     ("#CC79A7", (0, (4, 1.5, 1, 1.5, 1, 1.5)), "v", "xx"),
 )
-GREY = "#595959"
+GRAY = "#595959"
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -30,7 +30,7 @@ STYLE = {
     "axes.titlepad": 12,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.edgecolor": GREY,
+    "axes.edgecolor": GRAY,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#DDDDDD",
@@ -164,7 +164,7 @@ def finish(
     facts = ". ".join(filter(None, (_describe(model), machine(n_threads) if measured else "")))
     lines = [line for part in (note, facts) if part for line in textwrap.wrap(part, int(width * 15))]
     if lines:
-        figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7.8, color=GREY)
+        figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7.8, color=GRAY)
 
 
 def _describe(model: Any) -> str:

@@ -8,7 +8,7 @@
     chart              # as the last line of a cell, or chart.show(), or chart.save("reuse.png")
 
 Every series has its own dash and marker besides its color and is labeled where it ends, so a chart reads
-in greyscale too. Measurements are drawn as medians with their quartiles, and the caption then names the machine.
+in grayscale too. Measurements are drawn as medians with their quartiles, and the caption then names the machine.
 Units are scaled to fit: seconds given as "s" may be drawn in ms, bytes given as "B" in MB.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from autograder.chart_style import (
-    GREY,
+    GRAY,
     LOOKS,
     Chart,
     amount,
@@ -58,7 +58,7 @@ def line_chart(
     """Lines, each `label: (xs, ys)`; a y may be a number or a Measurement (median, with its quartiles as a bar).
 
     `log` is "", "x", "y" or "xy". `slopes=True` adds the fitted log-log slope to each label (see `fit_slope`).
-    `reference` takes lines to compare with, such as an ideal: drawn thin, grey and without markers.
+    `reference` takes lines to compare with, such as an ideal: drawn thin, gray and without markers.
     `marks` puts labeled vertical lines at some x, such as {"break-even": 2}. `model` is the weights, or a text.
     """
     drawn = {label: _points(xs, ys) for label, (xs, ys) in series.items()}
@@ -77,8 +77,8 @@ def line_chart(
             label = f"{label}\nslope {fit_slope(points['x'], points['y']):.2f}"
         ends.append((points["x"][-1], y[-1], label, color))
     for label, points in ideal.items():
-        axes.plot(points["x"], points["y"] * factor, color=GREY, linewidth=1, linestyle=(0, (1, 1)), zorder=2)
-        ends.append((points["x"][-1], points["y"][-1] * factor, label, GREY))
+        axes.plot(points["x"], points["y"] * factor, color=GRAY, linewidth=1, linestyle=(0, (1, 1)), zorder=2)
+        ends.append((points["x"][-1], points["y"][-1] * factor, label, GRAY))
     axes.set_xscale("log" if "x" in log else "linear")
     axes.set_yscale("log" if "y" in log else "linear")
     if "y" not in log:
@@ -88,9 +88,9 @@ def line_chart(
     axes.set_xlabel(with_unit(x_label, x_unit))
     axes.set_ylabel(with_unit(y_label, y_unit))
     for label, x in (marks or {}).items():
-        axes.axvline(x, color=GREY, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
+        axes.axvline(x, color=GRAY, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
         axes.annotate(label, (x, 1), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      va="top", color=GREY, fontsize=9)  # fmt: skip
+                      va="top", color=GRAY, fontsize=9)  # fmt: skip
     finish(figure, axes, title, note, model, measured)
     label_ends(figure, axes, ends)
     rows = [f"{label}: " + ", ".join(f"{exact(x)} -> {plain(y * factor)}" for x, y in zip(p["x"], p["y"], strict=True))
@@ -135,7 +135,7 @@ def bar_chart(
             end = size
             if isinstance(value, Measurement):
                 low, high = (quartile * factor for quartile in value.spread)
-                axes.plot((low, high), (place, place), color=GREY if hatch else "#999999", linewidth=2.2)
+                axes.plot((low, high), (place, place), color=GRAY if hatch else "#999999", linewidth=2.2)
                 end = max(end, high)
             text = amount(size, unit)
             axes.text(end + widest * 0.012, place, text, va="center", fontsize=9)
@@ -249,7 +249,7 @@ def token_strip(
             axes.text(x + width / 2, y, text, ha="center", va="center_baseline", family="DejaVu Sans Mono",
                       fontsize=8.5, bbox=background)  # fmt: skip
             if positions and position is not None:
-                axes.text(x + width / 2, y + 0.5, str(position), ha="center", va="top", fontsize=7, color=GREY)
+                axes.text(x + width / 2, y + 0.5, str(position), ha="center", va="top", fontsize=7, color=GRAY)
             x += width
             bracket_end = max(bracket_end, x if is_shared else 0)
     if shared:

@@ -17,6 +17,7 @@ import numpy as np
 
 from autograder.bench.limits import Limits
 from autograder.model import GPT2_SMALL
+from autograder.threads import BLAS_VARIABLES
 from autograder.timing import Measurement
 
 PREFILL = (128, 512, 1000)
@@ -64,7 +65,7 @@ class Engine:
 
     def __init__(self, name: str, threads: int) -> None:
         count = str(threads)
-        variables = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), count)
+        variables = dict.fromkeys(BLAS_VARIABLES, count)
         command = [sys.executable, "-m", "autograder.bench.engine", name, count]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | variables

@@ -98,7 +98,7 @@ def _trained_reference(name: str) -> Reference:
 
 
 def forget_passes() -> None:
-    """Let go of what this thread remembers of passes; to be called when the next inputs will be others."""
+    """Let go of what is remembered of passes; to be called when the next inputs will be others."""
     for reference in _references.values():
         reference.forget()
 

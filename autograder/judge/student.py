@@ -171,9 +171,6 @@ class Student:
             raise StudentError("len", {"kind": "bad-result", "message": "the length is not a whole number"})
         return value
 
-    def is_defined(self, *names: str) -> bool:
-        return self._ask("defined", {"op": "defined", "names": list(names)}) == list(names)
-
     # Caches
 
     def make_cache(self, model: JudgeModel, kv: KV) -> Handle:

@@ -1,6 +1,6 @@
 """The labs' drawings, as SVG and HTML text: the same for a live lab and for a picture that stands still.
 
-They read in greyscale, and every picture says in words what it shows (role="img" with a label).
+They read in grayscale, and every picture says in words what it shows (role="img" with a label).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from html import escape
 from autograder.lab.costs import Decoding, NextRequest
 from autograder.visible import visible
 
-_INK, _GREY, _NEW, _KEPT = "#111111", "#595959", "#0072B2", "#E3E3E3"
+_INK, _GRAY, _NEW, _KEPT = "#111111", "#595959", "#0072B2", "#E3E3E3"
 _FONT = "font-family='DejaVu Sans, Verdana, sans-serif'"
 _SIDE = 230  # of a panel's square, in pixels
 _EXTENTS = (12, 24, 48, 96, 192, 384, 768, 1536)  # tokens that a panel has room for
@@ -86,7 +86,7 @@ def _panel(x, title, decoding, first_row, n_seq, extent, mark) -> list[str]:
     started = decoding.n_steps > 0
     parts = [
         _text(x, 18, title + (" (chosen)" if mark else ""), size=13, weight="bold"),
-        _text(x, 35, _panel_note(decoding, first_row, n_seq), size=11.5, color=_GREY),
+        _text(x, 35, _panel_note(decoding, first_row, n_seq), size=11.5, color=_GRAY),
         f"<rect x='{x}' y='{top}' width='{_SIDE}' height='{_SIDE}' fill='white' stroke='{_INK if mark else '#BBBBBB'}' "
         f"stroke-width='{2.4 if mark else 1}'/>",
     ]
@@ -95,9 +95,9 @@ def _panel(x, title, decoding, first_row, n_seq, extent, mark) -> list[str]:
     parts.append(_stairs(x, top, cell, first_row, n_seq, "new" if started else "waiting"))
     if extent <= 24:
         parts.append(_grid(x, top, cell, n_seq))
-    parts.append(_text(x, top + _SIDE + 15, "key and value at position 0, 1, ...", size=10, color=_GREY))
+    parts.append(_text(x, top + _SIDE + 15, "key and value at position 0, 1, ...", size=10, color=_GRAY))
     parts.append(
-        f"<text {_FONT} font-size='10' fill='{_GREY}' text-anchor='end' "
+        f"<text {_FONT} font-size='10' fill='{_GRAY}' text-anchor='end' "
         f"transform='translate({x - 7} {top}) rotate(-90)'>query at position 0, 1, ...</text>"
     )
     return parts

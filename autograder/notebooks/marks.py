@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import BuildError
-from autograder.notebooks.regions import TEXT_STUB, region_problem, released
+from autograder.notebooks.regions import region_problem
 from autograder.stages import Stage
 
 _MARKS = ("setup", "solution", "check", "written")
@@ -33,13 +33,6 @@ class ScriptCell:
     @property
     def cell_type(self) -> str:
         return "markdown" if self.kind in ("prose", "written") else "code"
-
-    @property
-    def released_source(self) -> str:
-        """The cell as students get it."""
-        if self.kind == "solution":
-            return released(self.source)
-        return released(self.source, TEXT_STUB) if self.kind == "written" else self.source
 
     @property
     def metadata(self) -> dict[str, Any]:

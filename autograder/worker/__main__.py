@@ -54,7 +54,7 @@ def main() -> None:
     import autograder
     from autograder.worker import limits, protocol
     from autograder.worker.cells import NoShell
-    from autograder.worker.runtime import Runtime, import_given
+    from autograder.worker.runtime import MAX_MESSAGE, Runtime, import_given
 
     autograder._in_worker = True
     sys.meta_path.insert(0, _NoJudge())
@@ -94,7 +94,7 @@ def main() -> None:
         try:
             data = protocol.encode(reply | number)
         except Exception as error:
-            bad = {"kind": "bad-result", "type": "BadResult", "message": str(error)[:600]}
+            bad = {"kind": "bad-result", "type": "BadResult", "message": str(error)[:MAX_MESSAGE]}
             data = protocol.encode({"error": bad} | number)
         replies.write(data)
 

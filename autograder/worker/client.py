@@ -12,9 +12,9 @@ from typing import Any
 
 from autograder.worker import protocol
 from autograder.worker.processes import Processes, new_processes
+from autograder.worker.runtime import MAX_MESSAGE
 
 START_SECONDS = 60.0
-MAX_MESSAGE = 600  # characters of an error's message
 CALL_SECONDS = 10.0  # an honest call takes a tenth of a second
 
 

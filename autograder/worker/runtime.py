@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 MAX_IDS = 100_000
-MAX_MESSAGE = 600
+MAX_MESSAGE = 600  # characters of an error's message
 _AS_IT_IS = frozenset({int, str, float})  # most of what goes in and out: nothing to do, and done at once
 
 
@@ -71,9 +71,6 @@ class Runtime:
         self._cells_hash = self._cells_hash or _hashes(code)
         exec(code, self.namespace)
         return {"value": None}
-
-    def _op_defined(self, request):
-        return {"value": [name for name in request["names"] if name in self.namespace]}
 
     def _op_hashes(self, request):
         """Whether the student's code hashes, or makes sets: what may come out otherwise in another process."""

@@ -1,4 +1,4 @@
-"""A due date that is changed later: the penalty follows it when the submission is graded again, also where that fails."""
+"""A due date that is changed later: the penalty follows it when a submission is graded again, or cannot be."""
 
 import pytest
 

@@ -5,6 +5,7 @@ import pytest
 from autograder.judge.framework import Check
 from autograder.notebooks import marks
 from autograder.notebooks.errors import BuildError
+from autograder.notebooks.regions import released
 from autograder.stages import find_stage
 
 STAGE = find_stage("prefill-decode")
@@ -61,7 +62,7 @@ def test_points_come_from_the_check(read):
 
 
 def test_students_get_a_stub_for_each_solution(read):
-    assert read(SOLVED + CHECK)[0].released_source == (
+    assert released(read(SOLVED + CHECK)[0].source) == (
         "def decode_step():\n    # YOUR CODE HERE\n    raise NotImplementedError()"
     )
 

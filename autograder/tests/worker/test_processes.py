@@ -110,7 +110,7 @@ def test_a_worker_goes_on_in_a_process_in_which_no_cell_has_run(processes):
     with begin(processes, LITTER + "\nthere = 1") as worker:
         first = ask(worker, "os.getpid()")
         worker.begin_anew()
-        assert worker.request({"op": "defined", "names": ["there", "answer"]})["value"] == []
+        assert worker.run_cell(Cell("look", "assert not {'there', 'answer'} & set(globals())")) is None
         assert ask(worker, FOUND, BEFORE) == [False] * 5 + [[]]
         assert ask(worker, "os.getpid()") != first
 
