@@ -4,6 +4,7 @@ import builtins
 import copy
 import hashlib
 import json
+import re
 import struct
 import types
 import zlib
@@ -595,3 +596,28 @@ def test_what_is_made_of_the_prefix_again_is_named(course, reuse, bug, tmp_path,
 
     results = _results(course, 1, save_prefix_cache=save, generate_with_prefix=generate)
     assert results["reuse-equals-recompute"].bug.key == bug
+
+
+def test_a_save_that_returns_no_cache_is_told_in_every_check_that_needs_one(course, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def logits_only(prefix_ids, weights):
+        return course.prefill(prefix_ids, weights, course.ModelCache(weights.config.n_layer))
+
+    results = _results(course, 1, save_prefix_cache=logits_only)
+    lost = {i: r.bug and r.bug.key for i, r in results.items() if not r.passed}
+    assert len(lost) == 7 and set(lost.values()) == {"not-a-cache"}
+    assert [results[i].message for i in lost if "save_prefix_cache returned no cache" not in results[i].message] == []
+
+
+def test_of_many_cases_that_fail_three_are_listed(course, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def trusting(path, weights):
+        tensors, saved = load_file(path), course.ModelCache(weights.config.n_layer)
+        for i, layer in enumerate(saved.layers):
+            layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])
+        return saved, tensors["prefix_ids"].tolist()
+
+    result = _results(course, 1, read_prefix_cache=trusting)["cache-file-refusals"]
+    assert result.message.count(";") <= 4 and re.search(r"; \d+ more\.", result.message), result.message

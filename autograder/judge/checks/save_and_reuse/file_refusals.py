@@ -10,11 +10,12 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import JudgeModel, random_judge_model
-from autograder.judge.checks.save_and_reuse.files import expect_bits, file_name, read_back, same_bits
+from autograder.judge.checks.save_and_reuse.files import expect_bits, file_name, read_back, same_bits, write_to
 from autograder.judge.checks.save_and_reuse.shared import STAGE, expect_same, finish_refusals
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV, part_of_rows
 from autograder.judge.student import StudentError
+from autograder.judge.words import tokens
 from autograder.model import GPT2Config
 from autograder.model.weights import tensors_of
 
@@ -31,8 +32,7 @@ def cache_file_refusals(student, cases):
     cache = student.make_cache(model, kv)
     before = student.read_cache(cache)
     good = file_name(cases, "good")
-    student.handle("write_prefix_cache", good, cache, ids, model)
-    data = student.read_file(good)
+    data = write_to(student, good, cache, ids, model, f"for a prefix of {tokens(p)} on {model.about}")
     back, back_ids = read_back(student, good, model)
     if back_ids != ids:
         raise Failure(None, "A file that fits does not come back as it was written.", own.IDS_CHANGED)

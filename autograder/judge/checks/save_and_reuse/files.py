@@ -14,6 +14,7 @@ from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
 
 FOLDER = "Saved prefixes"
+_ENDINGS = (".npz", ".npy", ".safetensors", ".st", ".json", ".bin", ".pkl", ".zip")
 
 
 @check(
@@ -39,12 +40,9 @@ def cache_file_round_trip(student, cases):
         where = f"for a prefix of {tokens(p)} on {model.about}"
         cache = student.make_cache(model, model.reference.run(ids).kv)
         before = student.read_cache(cache)
-        student.handle("write_prefix_cache", path, cache, ids, model)
-        if not student.file_exists(path):
-            raise Failure(None, f"There is no file at the path given ({where}).", _elsewhere(student, path))
+        data = write_to(student, path, cache, ids, model, where)
         expect_same(before, student.read_cache(cache), model, p, "writing it to a file")
         moved = file_name(cases, "moved", len(read))  # what is read must be in the file, and in nothing else
-        data = student.read_file(path)
         files.append((data, model, ids, before, where))
         student.write_file(moved, data)
         try:
@@ -70,9 +68,18 @@ def cache_file_round_trip(student, cases):
         _expect_files_to_be_enough(student, cases, files)
 
 
+def write_to(student: Student, path: str, cache: Handle, ids: list[int], model: JudgeModel, where: str) -> bytes:
+    """What write_prefix_cache writes at the path; Failure when there is no file."""
+    student.handle("write_prefix_cache", path, cache, ids, model)
+    if not student.file_exists(path):
+        detail = f"After write_prefix_cache, there is no file at the path given ({where})."
+        raise Failure(None, detail, _elsewhere(student, path))
+    return student.read_file(path)
+
+
 def _elsewhere(student: Student, path: str) -> Bug | None:
     """How the file got another name, if it did."""
-    if any(student.file_exists(path + ending) for ending in (".npz", ".npy", ".safetensors", ".json")):
+    if any(student.file_exists(path + ending) for ending in _ENDINGS):
         return own.SUFFIX_ADDED_TO_PATH
     return own.FOLDER_DROPPED if path.startswith(FOLDER) else None
 

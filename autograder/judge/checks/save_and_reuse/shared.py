@@ -50,6 +50,8 @@ def reuse_prefix(student: Student, saved: Handle, p: int, suffix: list[int], mod
     try:
         return student.array("generate_with_prefix", saved, p, suffix, model)
     except StudentError as error:
+        if error.type in ("AttributeError", "TypeError"):
+            saved_rows(student, saved)  # where there are none to be had, it is save_prefix_cache that is wrong
         raise _nothing_returned(error) or error from None
 
 
@@ -136,5 +138,7 @@ def finish_refusals(failed: list[tuple[str, str, Bug | None]]) -> None:
     if not failed:
         return
     what, happened, bug = failed[0]
-    others = f" The same check fails for {'; '.join(w for w, _, _ in failed[1:])}." if failed[1:] else ""
+    more = list(dict.fromkeys(w for w, _, _ in failed[1:]))
+    more = [*more[:3], f"{len(more) - 3} more"] if len(more) > 4 else more
+    others = f" The same check fails for {'; '.join(more)}." if more else ""
     raise Failure(None, f"For {what}, {happened}.{others}", bug)
