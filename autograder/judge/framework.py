@@ -114,13 +114,13 @@ def find_check(check_id: str) -> Check:
 def checks_version(stage_name: str) -> str:
     """A short hash of the source that decides a stage's scores."""
     from autograder.judge import bugs, cases, compare, large_scores, recompute, student, words
-    from autograder.worker import cells, counting, runtime
+    from autograder.worker import cells, counting, hashing, runtime, values
 
     stage = find_stage(stage_name)
     modules = [bugs, cases, compare, large_scores, recompute, student, words, importlib.import_module(__name__)]
     modules += _modules_of(f"autograder.judge.bugs.{stage.module}")
     modules += _modules_of(f"autograder.judge.checks.{stage.module}")
-    modules += [cells, counting, runtime, *_modules_of("autograder.model")]
+    modules += [cells, counting, hashing, runtime, values, *_modules_of("autograder.model")]
     return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
 
 

@@ -125,7 +125,7 @@ def test_the_template_of_the_checks_is_that_of_the_notebook(course):
 
 
 def test_an_entry_of_the_checks_has_what_an_entry_of_the_notebook_has(course):
-    from autograder.worker.runtime import Entry as Given
+    from autograder.worker.values import Entry as Given
 
     assert vars(Given([1, 2])) == vars(course.Entry([1, 2]))
 

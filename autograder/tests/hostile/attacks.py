@@ -525,7 +525,7 @@ def perform(self, request):
     op = request['op']
     if op == 'length': return {'value': 6}
     if op == 'read_cache': return {'value': [[np.zeros((2, 6, 4), np.float32)] * 2] * 3}
-    if op in ('file_exists', 'defined'): return {'value': True}
+    if op == 'file_exists': return {'value': True}
     if request.get('returns') == 'ids': return {'value': [1, 2, 3]}
     if request.get('returns') == 'array': return {'value': np.zeros(61, np.float32)}
     return {'value': 1, 'changed': [], 'tokens': 1}
@@ -549,8 +549,8 @@ runtime.Runtime.perform = lambda self, request: {
         """
 import numpy as np
 from autograder.worker import protocol, runtime
-runtime._array = lambda value, what: np.full(3, np.nan)
-runtime._unchanged = lambda *a: True
+runtime.array_of = lambda value, what: np.full(3, np.nan)
+runtime.unchanged = lambda *a: True
 protocol.encode = lambda message: b'\\x00\\x00\\x00\\x01\\xc0'
 np.array = np.asarray = lambda *a, **k: None
 """,

@@ -1,0 +1,50 @@
+"""What depends on how a process hashes: is there any of it in some code, and texts and hashes of another process."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import types
+
+_HASHING = frozenset({"hash", "__hash__", "set", "frozenset", "id"})
+_SET_CODES = frozenset(dis.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
+
+
+def hashes(code):
+    """Whether a function's code names what hashes or makes a set, in functions inside it too."""
+    inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return (
+        not _HASHING.isdisjoint(code.co_names)
+        or not _SET_CODES.isdisjoint(code.co_code[::2])
+        or any(map(hashes, inside))
+    )
+
+
+class _SaltedText(str):
+    """A text with the hash that it might have in another process."""
+
+    salt = 0  # of all such texts; one call is made at a time
+
+    def __hash__(self):
+        return hash((self.salt, str(self)))
+
+
+def text_of_form(text, form):
+    """The text as an object of its own, as the one object that all equal texts are, or salted with a number."""
+    if form == "own":
+        return "".join(list(text))
+    if form == "one":
+        return sys.intern(text)
+    _SaltedText.salt = form
+    return _SaltedText(text)
+
+
+def hash_elsewhere(value):
+    """hash(), except that text hashes as it might in another process."""
+    if isinstance(value, (str, bytes)):
+        return hash((1, value))
+    if isinstance(value, tuple):
+        return hash(tuple(hash_elsewhere(v) for v in value))
+    if isinstance(value, frozenset):
+        return hash(frozenset(hash_elsewhere(v) for v in value))
+    return hash(value)
