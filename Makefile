@@ -33,7 +33,7 @@ demo: $(INSTALLED)
 	@$(PY) -m autograder demo
 
 test: $(INSTALLED)
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore=autograder/tests/browser --ignore=autograder/tests/peers
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --ignore=autograder/tests/browser --ignore=autograder/tests/peers
 
 lab: $(INSTALLED)
 	@if [ -d lab ]; then echo 'lab/ is kept as it is, with the work in it. Move it away for a fresh copy.'; \
