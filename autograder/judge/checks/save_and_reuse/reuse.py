@@ -58,8 +58,8 @@ def _prompt_lengths(cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
     longest = with_room_for_chunks(cases)
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
-    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last is one of 256 and more, and goes to n_ctx.
-    yield longest, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, longest.config.n_ctx - 30)]
+    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last is one of 128 and more.
+    yield longest, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130)]
     yield cases.trained, [(11, 4)]
 
 
@@ -88,7 +88,7 @@ def position_continues(student, cases):
                     where=case(model, p, s),
                     suspects=reuse_suspects(model, prefix, suffix),
                 )
-                for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1, p + 3):
+                for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1, p + 3) if s == 3 else (p + 1,):
                     if wrong + s > model.config.n_ctx:
                         continue
                     _expect_other_answer(student, model, saved, p, wrong, suffix, expected)

@@ -38,7 +38,7 @@ def saved_prefix_exact(student, cases):
         (small, range(1, small.config.n_ctx + 1)),  # chunks and buffers of any size up to there, full and not
         (middle, (1, middle.config.n_ctx)),
         # blocks of 8 to 256: full, and one row past them
-        (with_room_for_chunks(cases), (24, 32, 33, 65, 128, 129, 257)),
+        (with_room_for_chunks(cases), (24, 32, 33, 65, 128, 257)),
         (cases.trained, (12,)),
     ):
         ids = cases.ids(model, max(lengths), "prefix")
