@@ -9,6 +9,11 @@ LARGE = 512  # n_embd from which threads are worth it
 BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS")
 
 
+def processors() -> int:
+    """The processors that this process may use, of those that the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def use_one_thread() -> None:
     """Let NumPy use one thread, unless the environment says otherwise; to be called before it is imported.
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.threads import BLAS_VARIABLES
+from autograder.threads import BLAS_VARIABLES, processors
 
 CONTROL = " (control)"  # added to the label of a function that is measured twice
 
@@ -193,7 +193,7 @@ def threads() -> int:
     counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     if counts:
         return max(counts)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = processors()
     for variable in BLAS_VARIABLES:
         value = os.environ.get(variable, "")
         if value.isdigit() and int(value) > 0:

@@ -33,15 +33,12 @@ class Goal:
 
 def reuse_goals(results: Sequence[Reuse], at: tuple[int, int] = (400, 8), most: float = 1.3) -> list[Goal]:
     """On the course's own model."""
-    found = [r for r in results if (r.prefix, r.suffix) == at]
-    return [
-        goal
-        for r in found
-        for goal in (
-            Goal(f"reuse, {r.prefix} + {r.suffix} tokens, to the ideal", most, r.short_of_ideal),
-            Goal(SHARED, most, r.shared_short_of_ideal),
-        )
-    ]
+    goals = []
+    for r in results:
+        if (r.prefix, r.suffix) == at:
+            goals.append(Goal(f"reuse, {r.prefix} + {r.suffix} tokens, to the ideal", most, r.short_of_ideal))
+            goals.append(Goal(SHARED, most, r.shared_short_of_ideal))
+    return goals
 
 
 def grading_goals(grading: Grading) -> list[Goal]:

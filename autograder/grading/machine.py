@@ -6,6 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from autograder.threads import processors
 from autograder.worker.limits import memory_bytes
 
 CGROUP = Path("/sys/fs/cgroup")  # where a container's share of the machine is written
@@ -22,7 +23,7 @@ def default_jobs() -> int:
 
 def _processors() -> int:
     """The processors that this process may use: `taskset`, batch schedulers and containers leave it fewer."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = processors()
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # of cgroups, version 2 and 1
         with contextlib.suppress(OSError, ValueError):
             quota, period = (number for name in names for number in _numbers(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -52,11 +53,12 @@ class JudgeModel:
         array = np.ascontiguousarray(array, dtype=np.float32)
         return JudgeModel(self.spec, replace_tensor(self.weights, tensor, array), {**self.patches, tensor: array})
 
-    def with_ids_exchanged(self, one: int, other: int) -> JudgeModel:
-        """The same model in which two tokens have each other's id."""
+    def with_ids_exchanged(self, one: int, other: int, *texts: list[int]) -> tuple[Any, ...]:
+        """The same model in which two tokens have each other's id, and texts with these ids."""
         wte = self.weights.wte.copy()
         wte[[one, other]] = wte[[other, one]]
-        return self.patched("wte.weight", wte)
+        new = {one: other, other: one}
+        return self.patched("wte.weight", wte), *([new.get(i, i) for i in ids] for ids in texts)
 
     def wire(self) -> dict:
         """What stands for this model in a request to the worker."""

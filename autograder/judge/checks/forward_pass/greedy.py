@@ -89,9 +89,7 @@ def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False, seco
     """second: what the id of the second new token is to be; the tokens are numbered so that it is."""
     prompt, expected = clear_prompt(cases, model, n_prompt, n_new)
     if second is not None:
-        other = {expected[1]: second, second: expected[1]}
-        model = model.with_ids_exchanged(expected[1], second)
-        prompt, expected = ([other.get(i, i) for i in ids] for ids in (prompt, expected))
+        model, prompt, expected = model.with_ids_exchanged(expected[1], second, prompt, expected)
     where = f"{n_prompt} prompt tokens and {n_new} new ones on {about(model)}"
     if exact_limit:
         where += f", which just fit into n_ctx = {model.config.n_ctx}"

@@ -30,9 +30,8 @@ class Request:
         if not self.clear:
             return self
         one = self.clear[min(index, len(self.clear) - 1)]
-        other = {one: wanted, wanted: one}
-        prompt, clear = ([other.get(i, i) for i in ids] for ids in (self.prompt, self.clear))
-        return Request(self.model.with_ids_exchanged(one, wanted), prompt, self.n_new, clear)
+        model, prompt, clear = self.model.with_ids_exchanged(one, wanted, self.prompt, self.clear)
+        return Request(model, prompt, self.n_new, clear)
 
     def is_right(self, ids: list[int] | StudentError) -> bool:
         return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear

@@ -7,7 +7,7 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.bugs import save_and_reuse as own
 from autograder.judge.cases import Cases, JudgeModel
-from autograder.judge.checks.save_and_reuse.shared import STAGE, expect_same
+from autograder.judge.checks.save_and_reuse.shared import STAGE, append_rows, expect_same
 from autograder.judge.framework import Failure, check
 from autograder.judge.recompute import KV
 from autograder.judge.student import Handle, Student, StudentError
@@ -87,9 +87,7 @@ def _elsewhere(student: Student, path: str) -> Bug | None:
 def _expect_another_cache_each_time(student: Student, path: str, model: JudgeModel, back: Handle, kv: KV) -> None:
     """What a request appends to a cache that was read is not in the next one that is read from the same bytes."""
     try:
-        layers = student.attribute(back, "layers", returns="handle")
-        for i, (k, v) in enumerate(kv):
-            student.method(student.method(layers, "__getitem__", i, returns="handle"), "append", k, v, returns="none")
+        append_rows(student, back, kv)
     except StudentError:
         return  # such a cache cannot be appended to
     if not same_bits(student.read_cache(read_back(student, path, model)[0]), kv):

@@ -55,6 +55,13 @@ def reuse_prefix(student: Student, saved: Handle, p: int, suffix: list[int], mod
         raise _nothing_returned(error) or error from None
 
 
+def append_rows(student: Student, cache: Handle, kv: KV) -> None:
+    """Append to each layer of a cache of the student's; StudentError where that cannot be done."""
+    layers = student.attribute(cache, "layers", returns="handle")
+    for i, (k, v) in enumerate(kv):
+        student.method(student.method(layers, "__getitem__", i, returns="handle"), "append", k, v, returns="none")
+
+
 def saved_rows(student: Student, saved: Handle) -> KV:
     """The keys and values of what save_prefix_cache returned."""
     try:

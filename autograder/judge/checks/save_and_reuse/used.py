@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from autograder.judge.bugs import save_and_reuse as own
-from autograder.judge.checks.save_and_reuse.shared import STAGE, case, reuse_prefix, right_logits, save_prefix
+from autograder.judge.checks.save_and_reuse.shared import (
+    STAGE,
+    append_rows,
+    case,
+    reuse_prefix,
+    right_logits,
+    save_prefix,
+)
 from autograder.judge.checks.save_and_reuse.suspects import reuse_suspects
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure, check
@@ -70,11 +77,7 @@ def _expect_no_memory(student, model, saved, kv, suffix, answer, where):
     """
     p = kv[0][0].shape[1]
     try:
-        layers = student.attribute(saved, "layers", returns="handle")
-        for i, (keys, values) in enumerate(kv):
-            layer = student.method(layers, "__getitem__", i, returns="handle")
-            k, v = (np.asarray(3 * a[:, :1], np.float32) for a in (keys, values))
-            student.method(layer, "append", k, v, returns="none")
+        append_rows(student, saved, [tuple(np.asarray(3 * a[:, :1], np.float32) for a in pair) for pair in kv])
         copy = student.method(saved, "clone", returns="handle")
     except StudentError:
         return
