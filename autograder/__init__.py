@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autograder import charts, lab, timing
     from autograder.judge.notebook_check import check
-    from autograder.model import (
+    from autograder.notebooks import load_notebook
+    from autograder.toolkit import charts, lab, timing
+    from autograder.toolkit.model import (
         GPT2_LARGE,
         GPT2_MEDIUM,
         GPT2_SMALL,
@@ -21,27 +22,26 @@ if TYPE_CHECKING:
         load_tokenizer,
         random_model,
     )
-    from autograder.model.weights import fingerprint as model_fingerprint
-    from autograder.notebooks import load_notebook
+    from autograder.toolkit.model.weights import fingerprint as model_fingerprint
 
     __version__: str
 
 # name here -> (module, name there); no name there means the module itself
 _LAZY = {
-    "GPT2Config": ("autograder.model", "GPT2Config"),
-    "GPT2_SMALL": ("autograder.model", "GPT2_SMALL"),
-    "GPT2_MEDIUM": ("autograder.model", "GPT2_MEDIUM"),
-    "GPT2_LARGE": ("autograder.model", "GPT2_LARGE"),
-    "GPT2_XL": ("autograder.model", "GPT2_XL"),
-    "load_model": ("autograder.model", "load_model"),
-    "load_tokenizer": ("autograder.model", "load_tokenizer"),
-    "random_model": ("autograder.model", "random_model"),
-    "model_fingerprint": ("autograder.model.weights", "fingerprint"),
+    "GPT2Config": ("autograder.toolkit.model", "GPT2Config"),
+    "GPT2_SMALL": ("autograder.toolkit.model", "GPT2_SMALL"),
+    "GPT2_MEDIUM": ("autograder.toolkit.model", "GPT2_MEDIUM"),
+    "GPT2_LARGE": ("autograder.toolkit.model", "GPT2_LARGE"),
+    "GPT2_XL": ("autograder.toolkit.model", "GPT2_XL"),
+    "load_model": ("autograder.toolkit.model", "load_model"),
+    "load_tokenizer": ("autograder.toolkit.model", "load_tokenizer"),
+    "random_model": ("autograder.toolkit.model", "random_model"),
+    "model_fingerprint": ("autograder.toolkit.model.weights", "fingerprint"),
     "check": ("autograder.judge.notebook_check", "check"),
     "load_notebook": ("autograder.notebooks", "load_notebook"),
-    "timing": ("autograder.timing", None),
-    "charts": ("autograder.charts", None),
-    "lab": ("autograder.lab", None),
+    "timing": ("autograder.toolkit.timing", None),
+    "charts": ("autograder.toolkit.charts", None),
+    "lab": ("autograder.toolkit.lab", None),
 }
 
 __all__ = [

@@ -6,7 +6,7 @@ nbgrader reads this file more than once in a run, so everything here is assigned
 from pathlib import Path
 
 from autograder.grading.environment import put_own_programs_on_path, silence_known_warnings
-from autograder.threads import use_one_thread
+from autograder.toolkit.threads import use_one_thread
 
 course = Path(__file__).resolve().parent
 put_own_programs_on_path()  # nbgrader runs "alembic" by name when it makes a gradebook

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import date
 
-from autograder.threads import use_one_thread
+from autograder.toolkit.threads import use_one_thread
 
 PARTS = ("reuse", "grading", "startup", "speed")
 
@@ -26,8 +26,8 @@ def main() -> None:
 
     from autograder.bench import goals, report
     from autograder.bench.solved import solved
-    from autograder.model import load_model
-    from autograder.timing import machine
+    from autograder.toolkit.model import load_model
+    from autograder.toolkit.timing import machine
 
     console = Console()
     console.print(f"{date.today().isoformat()}  {machine()}\n")

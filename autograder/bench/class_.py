@@ -65,7 +65,7 @@ def main() -> None:
 
     from rich.console import Console
 
-    from autograder.timing import machine
+    from autograder.toolkit.timing import machine
 
     console = Console()
     stage = find_stage(options.stage)
@@ -84,7 +84,7 @@ def main() -> None:
 
 def mixed_class(stage: Stage, n: int) -> list[tuple[str, dict[str, str], str]]:
     """(kind, sources of the solution cells, an extra cell) of n submissions."""
-    from autograder.tests.submissions import solved_cells, submissions_of
+    from autograder.stages.samples import solved_cells, submissions_of
 
     samples = submissions_of(stage.name)
     right = [("right", s.sources(stage), "") for s in samples if not hasattr(s, "loses")]
@@ -138,7 +138,7 @@ def hand_in(course: Path, stage: Stage, student: str, sources: dict[str, str], e
 
 def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list[Run], tuple[float, float]]:
     """The runs; and of stock nbgrader the seconds to start, and of each submission more."""
-    from autograder.tests.submissions import submissions_of
+    from autograder.stages.samples import submissions_of
 
     mixed, honest, stock = (folder / name for name in ("mixed", "honest", "stock"))
     make_course(mixed, (stage,))

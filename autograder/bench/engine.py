@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.model import GPT2_SMALL, random_model, tensors_of
+from autograder.toolkit.model import GPT2_SMALL, random_model, tensors_of
 
 CONFIG = GPT2_SMALL
 STEPS = 4  # decode steps that are timed together
@@ -130,7 +130,7 @@ class Transformers:
         import transformers
         from transformers.cache_utils import DynamicCache
 
-        from autograder.model.config import config_to_hf
+        from autograder.toolkit.model.config import config_to_hf
 
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)

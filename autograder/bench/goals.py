@@ -12,7 +12,7 @@ from autograder.bench.memory import Held
 from autograder.bench.reuse import Reuse
 from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.bench.startup import Startup
-from autograder.charts import fit_slope
+from autograder.toolkit.charts import fit_slope
 
 SHARED = "the same on a shared prefix"
 

@@ -14,7 +14,7 @@ from autograder.grading.grade import grade_submission
 from autograder.judge.framework import checks_of
 from autograder.notebooks import read_cells
 from autograder.stages import Stage
-from autograder.timing import Measurement, measure
+from autograder.toolkit.timing import Measurement, measure
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Grading:
 
 def measure_grading(stage: Stage, submissions: int = 8, repeats: int = 5) -> Grading:
     """Measure on a course made in a temporary folder."""
-    from autograder.tests.submissions import submissions_of
+    from autograder.stages.samples import submissions_of
 
     solution = submissions_of(stage.name)[0].sources(stage)
     with tempfile.TemporaryDirectory() as temporary:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autograder.model import GPT2Config
+from autograder.toolkit.model import GPT2Config
 
 
 @dataclass(frozen=True)

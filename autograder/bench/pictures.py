@@ -17,9 +17,9 @@ from autograder.bench.goals import Goal
 from autograder.bench.grading import Grading
 from autograder.bench.reuse import Reuse
 from autograder.bench.speed import PREFILL, Speed
-from autograder.charts import Chart, bar_chart, line_chart
 from autograder.places import ROOT
-from autograder.timing import machine
+from autograder.toolkit.charts import Chart, bar_chart, line_chart
+from autograder.toolkit.timing import machine
 
 IMAGES = ROOT / "course" / "images"
 README = ROOT / "README.md"

@@ -13,7 +13,7 @@ from autograder.bench.grading import Grading
 from autograder.bench.memory import Held
 from autograder.bench.reuse import Reuse
 from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
-from autograder.timing import Measurement, plain, time_unit
+from autograder.toolkit.timing import Measurement, plain, time_unit
 
 GOAL_HEAD = ("goal", "at most", "measured", "")
 

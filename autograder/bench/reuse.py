@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.timing import Comparison, Measurement, compare
+from autograder.toolkit.timing import Comparison, Measurement, compare
 
 SUFFIX = 8
 PREFIXES = (16, 50, 100, 200, 400)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from autograder.bench.limits import Limits
-from autograder.model import GPT2_SMALL
-from autograder.threads import BLAS_VARIABLES
-from autograder.timing import Measurement
+from autograder.toolkit.model import GPT2_SMALL
+from autograder.toolkit.threads import BLAS_VARIABLES
+from autograder.toolkit.timing import Measurement
 
 PREFILL = (128, 512, 1000)
 DECODE = (64, 128, 256, 512, 1000)

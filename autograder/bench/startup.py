@@ -9,15 +9,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.model import GPT2_SMALL, random_model, tensors_of
-from autograder.model.config import config_to_hf
-from autograder.timing import Measurement, measure
+from autograder.toolkit.model import GPT2_SMALL, random_model, tensors_of
+from autograder.toolkit.model.config import config_to_hf
+from autograder.toolkit.timing import Measurement, measure
 
 # In a new process: seconds and the growth of the peak memory, for loading and for then reading every weight once.
 _LOAD = """
 import json, re, resource, sys, time
-from autograder.model import load_model, tensors_of
-import autograder.model.load, numpy  # so that only the model itself is measured
+from autograder.toolkit.model import load_model, tensors_of
+import autograder.toolkit.model.load, numpy  # so that only the model itself is measured
 
 def peak():
     if sys.platform == "darwin":

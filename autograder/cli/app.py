@@ -107,11 +107,11 @@ def grade(
     gradebook alone; `nbgrader export` writes those. "stale" says why a score is not of what is there now.
     """
     from autograder.cli.grade import run
-    from autograder.model.config import MODEL_VARIABLE, chosen_model
+    from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
 
     _end_tidily()
     if chosen_model() != "tiny":
-        from autograder.model.load import absolute_name
+        from autograder.toolkit.model.load import absolute_name
 
         os.environ[MODEL_VARIABLE] = absolute_name(None)  # nbgrader works in the course's folder
     status = run(

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from autograder.cli.errors import EXIT_FAILED
-from autograder.model.config import MODEL_VARIABLE, chosen_model
+from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
 
 PACKAGE = "prefix-cache-course"
 
@@ -118,7 +118,7 @@ def _sandbox() -> Finding:
 def _chosen_model() -> Iterator[Finding]:
     """Nothing is said of a model that is there; without one that is not, the rest can still be looked at."""
     if chosen_model() != "tiny":
-        from autograder.model import ModelError, load_model
+        from autograder.toolkit.model import ModelError, load_model
 
         try:
             load_model()
@@ -140,13 +140,13 @@ def _worker() -> Finding:
 
 
 def _numpy() -> Finding:
-    from autograder.timing import machine
+    from autograder.toolkit.timing import machine
 
     return Finding("machine", machine())
 
 
 def _tiny_model() -> Finding:
-    from autograder.model import ModelError, load_model, load_tokenizer
+    from autograder.toolkit.model import ModelError, load_model, load_tokenizer
 
     try:
         load_tokenizer("tiny")
@@ -156,8 +156,8 @@ def _tiny_model() -> Finding:
 
 
 def _fetched_models() -> Finding:
-    from autograder.model.config import PUBLISHED
-    from autograder.model.load import fetched_folder
+    from autograder.toolkit.model.config import PUBLISHED
+    from autograder.toolkit.model.load import fetched_folder
 
     found = [name for name in PUBLISHED if (fetched_folder(name) / "config.json").is_file()]
     if chosen_model() != "tiny":

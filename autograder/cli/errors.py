@@ -15,7 +15,7 @@ class UserError(Exception):
 # Errors of other parts that are already sentences for a person. Looked up by name, so that nothing is imported for it.
 _SENTENCES = (
     ("autograder.stages", "UnknownStage"),
-    ("autograder.model.config", "ModelError"),
+    ("autograder.toolkit.model.config", "ModelError"),
     ("autograder.grading.seed", "SeedError"),
     ("autograder.notebooks.errors", "BuildError"),
     ("autograder.notebooks.errors", "NotebookError"),

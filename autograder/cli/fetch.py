@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 from autograder.cli.errors import UserError
-from autograder.model import ModelError, load_model
-from autograder.model.config import MODEL_VARIABLE, PUBLISHED
-from autograder.model.load import fetched_folder
+from autograder.toolkit.model import ModelError, load_model
+from autograder.toolkit.model.config import MODEL_VARIABLE, PUBLISHED
+from autograder.toolkit.model.load import fetched_folder
 
 OWNER = "openai-community"
 # config.json comes last: a folder without it counts as not fetched, so a broken download is never half a model

@@ -16,7 +16,7 @@ from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import find_course, with_checks
 from autograder.places import CONFIG
 from autograder.stages import GRADED_STAGES, Stage, find_stage
-from autograder.threads import use_one_thread
+from autograder.toolkit.threads import use_one_thread
 from autograder.whole_file import whole_file
 
 if TYPE_CHECKING:

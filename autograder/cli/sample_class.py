@@ -18,7 +18,7 @@ UNSOLVED = "unsolved"
 
 def stages_with_submissions() -> tuple[Stage, ...]:
     """The stages that have sample submissions."""
-    modules = (f"autograder.tests.submissions.{stage.module}" for stage in GRADED_STAGES)
+    modules = (f"autograder.stages.{stage.module}.samples" for stage in GRADED_STAGES)
     return tuple(s for s, module in zip(GRADED_STAGES, modules, strict=True) if importlib.util.find_spec(module))
 
 
@@ -41,7 +41,7 @@ def refuse_foreign(folder: Path) -> None:
 
 def hand_in(course: Path, stage: Stage, everything: bool = False) -> list[str]:
     """Put the sample submissions of a stage into submitted/; their names, which are the students' too."""
-    from autograder.tests.submissions import submissions_of
+    from autograder.stages.samples import submissions_of
 
     submissions = submissions_of(stage.name) if everything else a_class_of(stage)
     sources = {submission.name: submission.sources(stage) for submission in submissions}
@@ -54,7 +54,7 @@ def hand_in(course: Path, stage: Stage, everything: bool = False) -> list[str]:
 
 def a_class_of(stage: Stage, n_right: int = 5, n_wrong: int = 12) -> list[Any]:
     """Those that are to be in it; then right ones, and wrong ones that lose other checks as far as there are such."""
-    from autograder.tests.submissions import in_class, submissions_of
+    from autograder.stages.samples import in_class, submissions_of
 
     submissions, named = submissions_of(stage.name), in_class(stage.name)
     submissions.sort(key=lambda s: s.name not in named)

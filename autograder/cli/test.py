@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import Work, find_work
 from autograder.judge.bugs import NOT_WRITTEN
-from autograder.model.config import MODEL_VARIABLE, chosen_model
 from autograder.stages import earlier_stages
-from autograder.threads import use_one_thread
+from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
+from autograder.toolkit.threads import use_one_thread
 
 if TYPE_CHECKING:
     from autograder.judge.framework import CheckResult
@@ -33,7 +33,7 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
         use_one_thread()
     work = find_work(stage, notebook)
     if chosen_model() != "tiny":
-        from autograder.model import load_model
+        from autograder.toolkit.model import load_model
 
         load_model()  # says what is wrong with it, if anything is
     if watch:

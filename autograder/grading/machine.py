@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from autograder.threads import processors
+from autograder.toolkit.threads import processors
 from autograder.worker.limits import memory_bytes
 
 CGROUP = Path("/sys/fs/cgroup")  # where a container's share of the machine is written

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from autograder.judge.recompute import Reference
-from autograder.model import GPT2Config, load_model, random_model
-from autograder.model.load import absolute_name
-from autograder.model.weights import Weights, replace_tensor
+from autograder.toolkit.model import GPT2Config, load_model, random_model
+from autograder.toolkit.model.load import absolute_name
+from autograder.toolkit.model.weights import Weights, replace_tensor
 
 VISIBLE_SEED = 0
 

@@ -89,7 +89,7 @@ def check(*, stage: str, id: str, points: int, title: str, watches: tuple[str, .
 
 @functools.cache
 def _load(module: str) -> None:
-    importlib.import_module(f"autograder.judge.checks.{module}")
+    importlib.import_module(f"autograder.stages.{module}")
 
 
 def checks_of(stage_name: str) -> list[Check]:
@@ -118,17 +118,17 @@ def checks_version(stage_name: str) -> str:
 
     stage = find_stage(stage_name)
     modules = [bugs, cases, compare, large_scores, recompute, student, words, importlib.import_module(__name__)]
-    modules += _modules_of(f"autograder.judge.bugs.{stage.module}")
-    modules += _modules_of(f"autograder.judge.checks.{stage.module}")
-    modules += [cells, counting, hashing, runtime, values, *_modules_of("autograder.model")]
+    modules += _modules_of(f"autograder.stages.{stage.module}")
+    modules += [cells, counting, hashing, runtime, values, *_modules_of("autograder.toolkit.model")]
     return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
 
 
 def _modules_of(name: str) -> list[ModuleType]:
     """The module of this name and, where it is a package, those in it."""
     module = importlib.import_module(name)
-    inside = sorted(found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ())))
-    return [module, *(importlib.import_module(f"{name}.{part}") for part in inside)]
+    inside = sorted(found.name for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{name}."))
+    parts = [part for part in inside if not part.endswith(".samples") and ".test_" not in part]
+    return [module, *map(importlib.import_module, parts)]
 
 
 def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> CheckResult:

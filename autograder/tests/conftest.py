@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.threads import processors
+from autograder.toolkit.threads import processors
 
 
 @pytest.hookimpl(optionalhook=True)

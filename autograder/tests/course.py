@@ -12,7 +12,7 @@ from autograder.judge.framework import checks_of
 from autograder.notebooks.build import build
 from autograder.places import ROOT
 from autograder.stages import find_stage
-from autograder.tests.submissions import solved_cells
+from autograder.stages.samples import solved_cells
 
 STAGE = find_stage("save-and-reuse")
 NAME = f"{STAGE.module}.ipynb"

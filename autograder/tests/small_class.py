@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
+from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.course import STAGE, Course
-from autograder.tests.submissions import solved_cells, submissions_of
 
 COMMAND = [sys.executable, "-m", "autograder"]
 HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;"  # a student's name, as a folder may be called

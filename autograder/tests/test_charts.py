@@ -7,8 +7,8 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.text import Text
 
-from autograder import charts
-from autograder.timing import Measurement, machine
+from autograder.toolkit import charts
+from autograder.toolkit.timing import Measurement, machine
 
 
 def texts(chart):
@@ -129,7 +129,7 @@ def test_charts_do_not_load_pyplot():
     import subprocess
     import sys
 
-    code = "import sys; from autograder import charts; print('matplotlib' in sys.modules); \
+    code = "import sys; from autograder.toolkit import charts; print('matplotlib' in sys.modules); \
 charts.bar_chart({'a': 1}, label='x').png(); print('matplotlib.pyplot' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["False", "False"]

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from autograder import timing
-from autograder.timing import Comparison, Measurement, compare, measure
+from autograder.toolkit import timing
+from autograder.toolkit.timing import Comparison, Measurement, compare, measure
 
 
 def sleeper(seconds):

@@ -16,7 +16,7 @@ import types
 
 _IMPORTED_BY_MOST = (  # by what the course gives a notebook, or by the notebooks: once for all that are forked
     *("hashlib", "json", "pathlib", "tempfile", "numpy.random", "safetensors.numpy"),
-    *("autograder.model", "autograder.model.load", "autograder.model.random_weights", "autograder.model.tokenizer"),
+    *(f"autograder.toolkit.model.{part}" for part in ("load", "random_weights", "tokenizer")),
 )
 
 
@@ -24,7 +24,7 @@ class _NoJudge:  # importlib.abc, its base, takes longer to import than all else
     """Keeps the judge's modules out of the worker. A courtesy, not a wall: the sandbox hides their files."""
 
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(("autograder.judge", "autograder.grading", "autograder.tests")):
+        if name.startswith(("autograder.judge", "autograder.stages", "autograder.grading", "autograder.tests")):
             raise ImportError(f"{name} is not available while a notebook is graded")
         return None
 

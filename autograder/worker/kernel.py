@@ -26,8 +26,8 @@ def main() -> None:
     from traitlets import default
 
     import autograder
-    from autograder import chart_style
     from autograder.display.outputs import MAX_CELL
+    from autograder.toolkit import chart_style
     from autograder.worker import limits
     from autograder.worker.runtime import import_given
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from autograder.model.config import chosen_model
+from autograder.toolkit.model.config import chosen_model
 
 MEMORY_BYTES = 2 * 2**30  # address space; an honest worker needs a tenth of it
 LARGE_MODEL_BYTES = 8 * 2**30  # where another model than the course's is used for grading

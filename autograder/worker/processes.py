@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from autograder.model.config import MODEL_VARIABLE, chosen_model
-from autograder.threads import BLAS_VARIABLES
+from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
+from autograder.toolkit.threads import BLAS_VARIABLES
 from autograder.worker import fork_server, limits
 from autograder.worker.pipes import Pipes
 from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, end_group, isolation
@@ -30,7 +30,7 @@ def environment(home: str) -> dict[str, str]:
     """All that a student's process is told of this machine's environment."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     if chosen_model() != "tiny":
-        from autograder.model.load import absolute_name
+        from autograder.toolkit.model.load import absolute_name
 
         env[MODEL_VARIABLE] = absolute_name(None)  # its home and its folder are others
     env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows

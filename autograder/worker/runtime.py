@@ -110,7 +110,7 @@ class Runtime:
 
     def _counted(self, request):
         """A call, and the tokens that went through the model while it ran; None when no way of counting saw any."""
-        from autograder.model import Weights
+        from autograder.toolkit.model import Weights
         from autograder.worker.counting import Meter
 
         meter = Meter()
@@ -219,8 +219,8 @@ class Runtime:
         return value
 
     def _model(self, spec, patches):
-        from autograder.model import GPT2Config, load_model, random_model
-        from autograder.model.weights import replace_tensor
+        from autograder.toolkit.model import GPT2Config, load_model, random_model
+        from autograder.toolkit.model.weights import replace_tensor
 
         key = repr(sorted(spec.items()))
         if key not in self._models:

@@ -19,11 +19,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.model.config import chosen_model
+from autograder.toolkit.model.config import chosen_model
 from autograder.worker.limits import has_system_call_filter
 
 PACKAGE = Path(__file__).resolve().parents[1]
-HIDDEN_PARTS = ("judge", "grading", "tests", "bench")  # of the package
+SHOWN_PARTS = ("__init__.py", "toolkit", "worker", "display")  # of the package
 INSIDE = "/run/worker"  # the worker's private folder
 INSIDE_GIVEN = "/run/given.py"
 PROBE_SECONDS = 60.0
@@ -113,15 +113,12 @@ def bwrap_command(given_path: Path | None) -> list[str]:
     command += ["--proc", "/proc", "--dev", "/dev"]
     for path in ("/tmp", "/dev/shm", INSIDE):  # first: what is bound below may itself lie under /tmp
         command += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
-    bound = [*_SYSTEM, *_python_folders(), str(PACKAGE)]
+    bound = [*_SYSTEM, *_python_folders(), *(str(PACKAGE / part) for part in SHOWN_PARTS)]
     for path in _folders_on_the_way(under="/tmp", to=[*bound, *_model_folders()]):
         command += ["--perms", "0555", "--dir", path]  # else they would be the worker's to write to
     covered = {folder for folder in _folders_to_hide() if any(_inside(folder, path) for path in bound)}
     for path in sorted({*bound, *covered}):  # the outer ones first: Python may lie in a course that lies in /usr/lib
         command += ["--tmpfs", path] if path in covered else ["--ro-bind-try", path, path]
-    for part in HIDDEN_PARTS:
-        if (PACKAGE / part).is_dir():
-            command += ["--tmpfs", str(PACKAGE / part), "--remount-ro", str(PACKAGE / part)]
     for path in _model_folders():
         command += ["--ro-bind-try", path, path]
     if given_path is not None:
@@ -137,7 +134,7 @@ def bwrap_command(given_path: Path | None) -> list[str]:
 
 def _folders_to_hide() -> set[str]:
     """The course, the home directory, and the checkout that this package is in."""
-    folders = {*_hidden, Path.home().resolve()}
+    folders = {*_hidden, Path.home().resolve(), PACKAGE}
     if (PACKAGE.parent / "pyproject.toml").is_file():
         folders.add(PACKAGE.parent)
     return {str(folder) for folder in folders}
@@ -169,7 +166,7 @@ def _python_folders() -> list[str]:
 def _model_folders() -> list[str]:
     folders = [str(PACKAGE.parent / "data" / "tiny-gpt2")]
     if chosen_model() != "tiny":
-        from autograder.model.load import absolute_name
+        from autograder.toolkit.model.load import absolute_name
 
         chosen = Path(absolute_name(None))
         if chosen.is_absolute():  # "tiny" is there already, and a model of random weights lies in no folder

@@ -16,8 +16,8 @@ from autograder.bench.memory import measure_held
 from autograder.bench.reuse import Reuse, measure_reuse
 from autograder.bench.solved import solved
 from autograder.bench.speed import DECODE, PASSES, PREFILL, PREFIX, SUFFIX, Speed
-from autograder.model import GPT2_SMALL, GPT2Config, random_model, tensors_of
-from autograder.timing import Comparison, Measurement
+from autograder.toolkit.model import GPT2_SMALL, GPT2Config, random_model, tensors_of
+from autograder.toolkit.timing import Comparison, Measurement
 
 CONFIG = GPT2Config(n_layer=3, n_head=2, n_embd=32, n_ctx=300, n_vocab=50)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from autograder.stages.samples import solved_cells
 from autograder.tests.course import CHECKS, NAME, STAGE, own_cell
-from autograder.tests.submissions import solved_cells
 
 SOLVED = solved_cells(STAGE.name)
 FILE_CHECKS = ("cache-file-round-trip", "cache-file-refusals")

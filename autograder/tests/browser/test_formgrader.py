@@ -5,9 +5,9 @@ import re
 import pytest
 
 from autograder.judge.bugs import POSITIONS_RESET
+from autograder.stages.samples import submissions_of
 from autograder.tests.browser.jupyter import TOKEN, jupyter_lab
 from autograder.tests.course import ALL, CHECKS, STAGE, Course
-from autograder.tests.submissions import submissions_of
 
 WRITTEN = "why-positions"
 ANSWER = "Position 3 is <script>document.title = 'taken'</script> <img src=x onerror=\"document.title = 'taken'\">"

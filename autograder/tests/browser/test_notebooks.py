@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from autograder.judge.framework import checks_of
-from autograder.lab.costs import Decoding
 from autograder.places import ROOT
 from autograder.stages import find_stage
+from autograder.stages.samples import solved_cells
 from autograder.tests.browser.jupyter import NotebookPage, jupyter_lab
-from autograder.tests.submissions import solved_cells
+from autograder.toolkit.lab.costs import Decoding
 
 RELEASE = ROOT / "course" / "release"
 STAGE = find_stage("kv-cache")

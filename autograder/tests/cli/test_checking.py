@@ -16,11 +16,11 @@ import pytest
 from autograder.cli.sample_class import write_submission
 from autograder.cli.watch import watch_file
 from autograder.judge.framework import checks_of
-from autograder.model.load import model_folder
 from autograder.notebooks.build import build
 from autograder.stages import find_stage
+from autograder.stages.samples import Wrong, submissions_of
 from autograder.tests.cli.test_commands import COMMAND, autograder
-from autograder.tests.submissions import Wrong, submissions_of
+from autograder.toolkit.model.load import model_folder
 
 STAGE = find_stage("save-and-reuse")
 CHECKS = checks_of(STAGE.name)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from autograder.model.load import model_folder
+from autograder.toolkit.model.load import model_folder
 
 COMMAND = [sys.executable, "-m", "autograder"]
 

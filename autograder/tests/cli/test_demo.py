@@ -13,8 +13,8 @@ from autograder.grading.records import read_records
 from autograder.judge.framework import checks_of
 from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, find_stage
+from autograder.stages.samples import Right, Wrong
 from autograder.tests.cli.test_commands import COMMAND
-from autograder.tests.submissions import Right, Wrong
 
 STAGE = find_stage("save-and-reuse")
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from autograder.model.load import model_folder
 from autograder.tests.cli.test_commands import COMMAND, autograder
 from autograder.tests.course import STAGE, Course, own_cell
 from autograder.tests.waiting import wait_until
+from autograder.toolkit.model.load import model_folder
 
 LOOP = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from autograder.model.load import _tiny_folder
 from autograder.tests.cli.hub_stand_in import serve
+from autograder.toolkit.model.load import _tiny_folder
 
 REPO = "openai-community/gpt2"
 
 # The command in a process of its own, for which the committed model is "gpt2" and a chunk is small.
 COMMAND = textwrap.dedent("""
     import huggingface_hub.constants
-    from autograder.model import config
-    from autograder.model.load import _tiny_folder, read_config
+    from autograder.toolkit.model import config
+    from autograder.toolkit.model.load import _tiny_folder, read_config
     huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 100_000
     config.PUBLISHED["gpt2"] = read_config(_tiny_folder())
     from autograder.cli import main

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from autograder.stages.samples import Wrong, solved_cells, submissions_of
 from autograder.tests.course import CHECKS, STAGE, Course, own_cell
 from autograder.tests.marking import (
     AUTOGRADE,
@@ -25,7 +26,6 @@ from autograder.tests.marking import (
     run,
     start,
 )
-from autograder.tests.submissions import Wrong, solved_cells, submissions_of
 
 LIMITS = "\nc.SubmissionExporter.call_seconds = 5.0\n"
 

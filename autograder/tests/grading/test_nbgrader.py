@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.grading.records import read_record
+from autograder.stages.samples import Wrong, solved_cells, submissions_of
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
-from autograder.tests.submissions import Wrong, solved_cells, submissions_of
 
 WRONG = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS))
 MANGLED = ("no-metadata", "pasted", "no-checks", "renamed", "loud", "old-format", "crasher", "extra-files")

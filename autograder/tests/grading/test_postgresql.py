@@ -13,9 +13,9 @@ import pytest
 
 from autograder.notebooks.build import build
 from autograder.places import ROOT
+from autograder.stages.samples import Wrong, submissions_of
 from autograder.tests.course import CHECKS, STAGE, Course, own_cell
 from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, marks, run, start
-from autograder.tests.submissions import Wrong, submissions_of
 
 
 def programs():

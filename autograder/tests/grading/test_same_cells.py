@@ -14,7 +14,7 @@ from autograder.notebooks.marks import read_stage
 from autograder.notebooks.sorting import text_of
 from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES
-from autograder.tests.submissions import solved_cells
+from autograder.stages.samples import solved_cells
 
 OWN = "value = {}\n\n\ndef helper_{}():\n    return value"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograder.tests.submissions import solved_cells
+from autograder.stages.samples import solved_cells
 
 SOLVED = solved_cells("save-and-reuse")
 FUNCTIONS = {mark: mark.replace("-", "_") for mark in SOLVED}

@@ -12,9 +12,9 @@ from autograder.grading.grade import grade_submission
 from autograder.notebooks.given import given_source
 from autograder.places import SOLUTIONS
 from autograder.stages import find_stage
+from autograder.stages.samples import solved_cells
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.hostile.attacks import ZEROS
-from autograder.tests.submissions import solved_cells
 from autograder.worker.client import Cell
 
 WITHOUT = {"AUTOGRADER_NO_BWRAP": "1"}

@@ -7,7 +7,7 @@ import pytest
 
 import autograder
 from autograder.judge.notebook_check import CheckFailed
-from autograder.tests.submissions import solved_cells
+from autograder.stages.samples import solved_cells
 
 SOLVED = {"gelu": solved_cells("forward-pass")["gelu"]}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from autograder.model import GPT2Config, Weights, random_model, tensors_of
-from autograder.model.config import config_to_hf
+from autograder.toolkit.model import GPT2Config, Weights, random_model, tensors_of
+from autograder.toolkit.model.config import config_to_hf
 
 SHAPE = GPT2Config(n_layer=3, n_head=3, n_embd=24, n_ctx=32, n_vocab=61)
 

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from autograder.model import GPT2_LARGE, GPT2_MEDIUM, GPT2_SMALL, GPT2_XL, GPT2Config, ModelError
-from autograder.model.config import config_from_hf, config_to_hf
-from autograder.model.weights import tensor_shapes
+from autograder.toolkit.model import GPT2_LARGE, GPT2_MEDIUM, GPT2_SMALL, GPT2_XL, GPT2Config, ModelError
+from autograder.toolkit.model.config import config_from_hf, config_to_hf
+from autograder.toolkit.model.weights import tensor_shapes
 
 HF = {"model_type": "gpt2", "n_layer": 2, "n_head": 3, "n_embd": 12, "n_positions": 16, "vocab_size": 50}
 

@@ -10,8 +10,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from autograder.judge.recompute import Reference, recompute
-from autograder.model import load_model, load_tokenizer
 from autograder.places import ROOT
+from autograder.toolkit.model import load_model, load_tokenizer
 
 DATA = ROOT / "data"
 GOLDEN = json.loads((DATA / "golden" / "golden.json").read_text())

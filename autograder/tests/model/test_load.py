@@ -15,9 +15,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from autograder.model import GPT2_SMALL, GPT2Config, ModelError, fingerprint, load_model, random_model, tensors_of
-from autograder.model import load as load_module
-from autograder.model.config import config_to_hf
+from autograder.toolkit.model import (
+    GPT2_SMALL,
+    GPT2Config,
+    ModelError,
+    fingerprint,
+    load_model,
+    random_model,
+    tensors_of,
+)
+from autograder.toolkit.model import load as load_module
+from autograder.toolkit.model.config import config_to_hf
 
 
 def add_prefix(tensors):
@@ -113,8 +121,8 @@ def test_the_home_of_nobody_is_no_model():
 
 def test_an_installed_package_finds_the_model_inside_itself(monkeypatch, tmp_path, write_folder, weights):
     inside = tmp_path / "site-packages" / "autograder"
-    (inside / "model").mkdir(parents=True)
-    monkeypatch.setattr(load_module, "__file__", str(inside / "model" / "load.py"))
+    (inside / "toolkit" / "model").mkdir(parents=True)
+    monkeypatch.setattr(load_module, "__file__", str(inside / "toolkit" / "model" / "load.py"))
     refused("tiny", f"the course's own model is missing (looked in {tmp_path}")
     (inside / "data").mkdir()
     write_folder().rename(inside / "data" / "tiny-gpt2")
@@ -288,8 +296,8 @@ def test_a_file_that_is_something_else(write_folder, content, message):
 MEASURE = """
 import re, sys
 import numpy as np
-from autograder.model import load_model, tensors_of
-import autograder.model.load, autograder.model.safetensors_file
+from autograder.toolkit.model import load_model, tensors_of
+import autograder.toolkit.model.load, autograder.toolkit.model.safetensors_file
 
 def peak():  # of this process since it began, in bytes
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
@@ -318,7 +326,6 @@ def test_peak_memory_is_that_of_one_copy(tmp_path):
 
 
 def test_importing_the_package_of_models_loads_nothing_heavy():
-    code = (
-        "import sys, autograder.model; print([m for m in ('numpy', 'tokenizers', 'safetensors') if m in sys.modules])"
-    )
+    heavy = ("numpy", "tokenizers", "safetensors")
+    code = f"import sys, autograder.toolkit.model; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"

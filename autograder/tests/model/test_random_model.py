@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autograder.judge.recompute import Mistakes, Reference
-from autograder.model import GPT2Config, fingerprint, random_model, tensors_of
+from autograder.toolkit.model import GPT2Config, fingerprint, random_model, tensors_of
 
 SHAPES = [
     GPT2Config(n_layer=1, n_head=1, n_embd=8, n_ctx=16, n_vocab=11),

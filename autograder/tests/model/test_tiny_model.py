@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from autograder.judge.recompute import Reference
-from autograder.model import load_model, load_tokenizer, tensors_of
 from autograder.places import ROOT
+from autograder.toolkit.model import load_model, load_tokenizer, tensors_of
 
 DATA = ROOT / "data"
 

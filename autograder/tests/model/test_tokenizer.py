@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from autograder.model import ModelError, load_tokenizer
-from autograder.model.load import model_folder
 from autograder.places import ROOT
+from autograder.toolkit.model import ModelError, load_tokenizer
+from autograder.toolkit.model.load import model_folder
 
 TEXTS = [
     "",
@@ -84,7 +84,7 @@ def test_names_are_those_of_load_model(monkeypatch, tmp_path):
 
 
 def test_a_published_shape_has_the_published_tokenizer(monkeypatch):
-    from autograder.model import tokenizer as module
+    from autograder.toolkit.model import tokenizer as module
 
     asked = []
 

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from autograder.model import (
+from autograder.toolkit.model import (
     GPT2_SMALL,
     ModelError,
     fingerprint,
@@ -17,7 +17,7 @@ from autograder.model import (
     tensors_of,
     weights_from_tensors,
 )
-from autograder.model.weights import LayerNorm, immutable
+from autograder.toolkit.model.weights import LayerNorm, immutable
 
 
 def test_names_are_gpt2s_own(weights):

@@ -8,9 +8,9 @@ import pytest
 
 from autograder.judge.cases import random_judge_model
 from autograder.judge.student import local_student
-from autograder.model import GPT2Config, random_model
 from autograder.notebooks.given import given_source
 from autograder.stages import find_stage
+from autograder.toolkit.model import GPT2Config, random_model
 from autograder.worker.counting import Meter
 
 MODEL = random_judge_model(GPT2Config(n_layer=3, n_head=2, n_embd=22, n_ctx=40, n_vocab=37), 5)

@@ -1,0 +1,718 @@
+"""What the tables of submissions do not cover: the figures of the lessons, the filler, cheats, many seeds."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import jupytext
+import pytest
+
+from autograder.bench.solved import solved
+from autograder.grading.grade import grade_submission
+from autograder.judge.framework import checks_of, find_check, run_check
+from autograder.judge.student import AsText, AsTuple, Entry, StudentError, local_student
+from autograder.notebooks.given import given_source
+from autograder.notebooks.marks import read_stage
+from autograder.places import SOLUTIONS
+from autograder.stages import find_stage
+from autograder.stages.samples import solved_cells
+from autograder.toolkit.model import load_tokenizer
+from autograder.toolkit.prompts import filler
+from autograder.worker.client import Cell
+
+STAGE = "failure-modes"
+
+
+@pytest.fixture(scope="module")
+def course():
+    return _solved()
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_tokenizer("tiny")
+
+
+@functools.cache
+def _solved():
+    return solved(STAGE)
+
+
+def namespace(**replaced):
+    """A notebook's namespace: the solution, with some cells replaced."""
+    names = dict(vars(_solved()))
+    for source in (*solved_cells(STAGE).values(), *replaced.values()):
+        exec(source, names)
+    return names
+
+
+def student(**replaced):
+    return local_student(namespace(**replaced))
+
+
+# The solution, on the figures of the lessons
+
+
+def test_a_near_miss_is_told_as_in_the_lesson(course):
+    shared = [i % 1000 for i in range(5919)]
+    line = course.explain_miss([*shared, 58, 7, 8, 9], [*shared, 352, *range(1460)])
+    assert line == "common=5919 of 5923; stored next: 58; live next: 352"
+
+
+def test_a_side_that_has_ended_says_so(course):
+    assert course.explain_miss([1, 2], [1, 2]) == "common=2 of 2; stored next: end; live next: end"
+    assert course.explain_miss([], [4]) == "common=0 of 0; stored next: end; live next: 4"
+
+
+def test_the_system_prompt_is_found_behind_the_whole_prompt(course):
+    prompt = [i % 1000 for i in range(2432)]
+    system, whole = Entry(prompt[:2328]), Entry(prompt)
+    assert course.lookup([system, whole], prompt) is system
+    assert [row["gate"] for row in course.candidate_log([system, whole], prompt)] == [True, False]
+    assert all(row["key"] for row in course.candidate_log([system, whole], prompt))
+
+
+def test_a_dict_with_its_keys_in_another_order_is_the_same_prompt(course):
+    tools = [{"name": "a", "inner": {"x": 1, "y": [{"p": 1, "q": 2}]}}]
+    other = [{"inner": {"y": [{"q": 2, "p": 1}], "x": 1}, "name": "a"}]
+    assert course.build_prompt("s", tools, []) == course.build_prompt("s", other, [])
+
+
+@pytest.fixture(scope="module")
+def lessons():
+    """The namespace after those cells of the notebook that build the prompts of lessons c, d and e."""
+    names = namespace()
+    notebook = jupytext.read(SOLUTIONS / "failure_modes.py")
+    charts = [c.source for c in notebook.cells if c.metadata.get("tags") == ["chart"]]
+    build = ("def first_messages(", "notes = {")
+    for source in charts:
+        if source.startswith(build):
+            exec(source, names)
+        elif source.startswith("def encode_chat("):
+            exec(source.split("other_system =")[0], names)
+    return names
+
+
+def test_the_prompts_have_the_lengths_of_the_lessons(lessons):
+    common = lessons["longest_common_prefix"]
+    assert len(lessons["system_ids"](lessons["system"])) == 2328
+    assert len(lessons["prompt_ids"]) == 2328 + 104
+    assert lessons["prompt_ids"][:2328] == lessons["system_ids"](lessons["system"])
+    assert (len(lessons["stored_ids"]), len(lessons["live_ids"])) == (5923, 7380)
+    assert common(lessons["stored_ids"], lessons["live_ids"]) == 5919
+    assert len(lessons["by_newest"][-1]) == 4748
+    assert {shared for shared, _ in lessons["shares"](lessons["by_newest"])} == {314}
+    assert all(n - shared < 60 for shared, n in lessons["shares"](lessons["by_first"]))
+
+
+def test_repairing_the_site_that_stores_changes_nothing_in_the_diagnosis(lessons):
+    def diagnosis(store, request):
+        turns = lessons["turn_1"], lessons["turn_2"]
+        ids = [lessons["tokenizer"].encode(f(t, True)) for f, t in zip((store, request), turns, strict=True)]
+        return lessons["explain_miss"](*ids)
+
+    drifting, repaired = lessons["drifting_render_chat"], lessons["render_chat"]
+    assert diagnosis(drifting, drifting) == diagnosis(repaired, drifting)
+    assert diagnosis(drifting, drifting).startswith("common=5919 of 5923;")
+    assert diagnosis(repaired, repaired).startswith("common=5923 of 5923;")
+
+
+def test_the_template_of_the_checks_is_that_of_the_notebook(course):
+    from autograder.stages.failure_modes import shared
+
+    for name in ("START", "NO_THOUGHT", "GENERATION_PROMPT"):
+        assert getattr(shared, name) == getattr(course, name)
+
+
+def test_an_entry_of_the_checks_has_what_an_entry_of_the_notebook_has(course):
+    from autograder.worker.values import Entry as Given
+
+    assert vars(Given([1, 2])) == vars(course.Entry([1, 2]))
+
+
+def test_a_prefix_that_ends_before_a_message_is_a_prefix_in_ids_too(course, tokenizer):
+    for content in ("", " ", "\n\n", "Henry ", "] 's", "漢🙂"):
+        talk = [{"role": "user", "content": content}, {"role": "assistant", "content": content}]
+        asking = tokenizer.encode(course.render_chat(talk[:1], add_generation_prompt=True))
+        told = tokenizer.encode(course.render_chat([*talk, talk[0]], add_generation_prompt=True))
+        assert told[: len(asking)] == asking
+
+
+# The filler
+
+
+@pytest.mark.parametrize("n_tokens", [1, 2, 3, 104, 314, 2328, 5923])
+def test_filler_has_exactly_the_tokens_asked_for(tokenizer, n_tokens):
+    def count(text):
+        return len(tokenizer.encode(text))
+
+    assert count(filler(n_tokens, count)) == n_tokens
+    assert filler(n_tokens, count) == filler(n_tokens, count)
+
+
+def test_filler_counts_what_it_is_put_into(tokenizer):
+    def count(text):
+        return len(tokenizer.encode(f"KING:\n{text}!\n\n"))
+
+    assert count(filler(50, count, seed=3)) == 50
+    assert filler(50, count, seed=3) != filler(50, count, seed=4)
+
+
+def test_filler_says_when_there_is_no_such_text():
+    with pytest.raises(ValueError, match="too few"):
+        filler(3, lambda text: 10 + len(text.split()))
+    with pytest.raises(ValueError, match="does not grow"):
+        filler(3, lambda text: 1)
+    with pytest.raises(ValueError, match="exactly"):
+        filler(3, lambda text: 2 * len(text.split()))
+
+
+# The checks
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_solution_passes_for_any_seed(seed):
+    mine = student()
+    results = {c.id: run_check(c, mine, seed) for c in checks_of(STAGE)}
+    assert {name: r.message for name, r in results.items() if not r.passed} == {}
+
+
+RESULTS = ["0", "1", "None", "''", "[]", "True", "float('nan')", "'common=3 of 5; stored next: 1; live next: 2'"]
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_constant_earns_nothing(result):
+    names = (*find_stage(STAGE).functions, "candidate_log")
+    mine = student(cell="\n".join(f"def {name}(*args, **kwargs):\n    return {result}" for name in names))
+    assert [c.id for c in checks_of(STAGE) if run_check(c, mine, 0).passed] == []
+
+
+def test_what_only_raises_earns_nothing():
+    names = (*find_stage(STAGE).functions, "candidate_log")
+    mine = student(cell="\n".join(f"def {name}(*args, **kwargs):\n    raise ValueError" for name in names))
+    assert [c.id for c in checks_of(STAGE) if run_check(c, mine, 0).passed] == []
+
+
+CHEATS = {
+    "the ids as a set": ("lookup", "set(e.token_ids) <= set(prompt_ids)"),
+    "the first and the last id": (
+        "lookup",
+        "e.token_ids[0] == prompt_ids[0] and e.token_ids[-1] == prompt_ids[len(e.token_ids) - 1]",
+    ),
+    "the ids as text": ("lookup", "str(prompt_ids)[1:].startswith(str(e.token_ids)[1:-1])"),
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_lookup_that_does_not_compare_all_ids_fails(cheat):
+    name, condition = CHEATS[cheat]
+    cell = (
+        f"def {name}(entries, prompt_ids):\n"
+        f"    fits = [e for e in entries if len(e.token_ids) < len(prompt_ids) and {condition}]\n"
+        "    return max(fits, key=lambda e: len(e.token_ids), default=None)\n"
+    )
+    assert not run_check(find_check("lookup-longest-entry"), student(cell=cell), 0).passed
+
+
+def test_ids_compared_with_is_fail_in_the_notebook_too():
+    cell = solved_cells(STAGE)["longest-common-prefix"].replace("x != y", "x is not y")
+    result = run_check(find_check("common-prefix"), student(cell=cell), 0)
+    assert result.bug.key == "compares-with-is"
+
+
+LOG, LOOKUP, MISS = "candidate-log", "lookup", "explain-miss"
+CHAT, PROMPT, KEY = "render-chat", "build-prompt", "cache-key"
+DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
+PIECES = (
+    "[f'{name}={value}' for name, value in zip('ids model tokenizer dtype layout positions tenant'.split(), fields)]"
+)
+CONTEXT = '"role": "context"'
+SYSTEM = 'f"{system}\\n{tools_json}"'
+
+# Forms of a bug that has another sample in the table: the cell, the changes, the one check that is lost, the bug's key.
+FORMS = {
+    "one id too far": (
+        (MISS, ('ids[common] if common < len(ids) else "end"', '(ids[common + 1 :] or ["end"])[0]')),
+        ("miss-explained", None),
+    ),
+    "id 0 as an end": (
+        (MISS, ('ids[common] if common < len(ids) else "end"', 'next(iter(ids[common:]), None) or "end"')),
+        ("miss-explained", "zero-is-no-id"),
+    ),
+    "the stored id looked up": (
+        (
+            MISS,
+            (
+                "common = longest_common_prefix(stored_ids, live_ids)",
+                "n = longest_common_prefix(stored_ids, live_ids)\n"
+                "    common = stored_ids.index(stored_ids[n]) if n < len(stored_ids) else n",
+            ),
+        ),
+        ("miss-explained", "difference-looked-up"),
+    ),
+    "the number of different stored ids": (
+        (MISS, ("len(stored_ids)", "len(set(stored_ids))")),
+        ("miss-explained", None),
+    ),
+    "the number of different ids in the log": (
+        (LOG, ('"n": n', '"n": len(set(entry.token_ids))')),
+        ("log-of-candidates", None),
+    ),
+    "entries by halves": (
+        (
+            LOOKUP,
+            (
+                "    return max(hits, key=lambda entry: len(entry.token_ids), default=None)",
+                "    by_length = sorted(entries, key=lambda entry: len(entry.token_ids))\n"
+                "    low, high = 0, len(by_length)\n"
+                "    while low < high:\n"
+                "        middle = (low + high) // 2\n"
+                "        low, high = (middle + 1, high) if by_length[middle] in hits else (low, middle)\n"
+                "    return by_length[low - 1] if low else None",
+            ),
+        ),
+        ("lookup-longest-entry", "lookup-stops-at-a-miss"),
+    ),
+    "the first live id is looked at": (
+        (MISS, ("    common =", "    assert live_ids[0] >= 0\n    common =")),
+        ("miss-explained", "miss-empty-list"),
+    ),
+    "roles in turn required": (
+        (
+            CHAT,
+            (
+                '    text = ""\n',
+                '    roles = [m["role"] for m in messages if m["role"] in ("user", "assistant")]\n'
+                '    if any(a == b for a, b in zip(roles, roles[1:])):\n        raise ValueError("roles in turn")\n'
+                '    text = ""\n',
+            ),
+        ),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "one message of the system's": (
+        (
+            CHAT,
+            (
+                "        thought =",
+                '        if message["role"] == "system" and text:\n            continue\n        thought =',
+            ),
+        ),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "messages of the system's first": (
+        (CHAT, ("in messages:", 'in sorted(messages, key=lambda m: m["role"] != "system"):')),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "messages of the context last": (
+        (CHAT, ("in messages:", 'in sorted(messages, key=lambda m: m["role"] == "context"):')),
+        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    ),
+    "placeholders filled in": (
+        (CHAT, ("{message['content']}", "{__import__('string').Template(message['content']).safe_substitute()}")),
+        ("turn-is-a-prefix", None),
+    ),
+    "think block for all": (
+        (CHAT, ('NO_THOUGHT if message["role"] == "assistant" else ""', "NO_THOUGHT")),
+        ("turn-is-a-prefix", "think-for-others"),
+    ),
+    "line ends of one kind": (
+        (CHAT, ("{message['content']}", "{message['content'].replace(chr(13) + chr(10), chr(10))}")),
+        ("turn-is-a-prefix", "carriage-returns-removed"),
+    ),
+    "no messages, no generation prompt": (
+        (CHAT, ("if add_generation_prompt", "if add_generation_prompt and messages")),
+        ("turn-is-a-prefix", None),
+    ),
+    "notes as a set": ((PROMPT, ("list(notes)", "list(set(notes))")), ("volatile-last", "context-lines")),
+    "notes sorted": ((PROMPT, ("list(notes)", "sorted(notes)")), ("volatile-last", "context-lines")),
+    "notes before the time": (
+        (PROMPT, ("([] if now is None else [now]) + list(notes)", "list(notes) + ([] if now is None else [now])")),
+        ("volatile-last", "context-lines"),
+    ),
+    "context as user": ((PROMPT, (CONTEXT, '"role": "user"')), ("volatile-last", "context-role")),
+    "a message of the system's last": (
+        (PROMPT, (CONTEXT, '"role": "system"'), ("if changing:", "if True:")),
+        ("volatile-last", "empty-context"),
+    ),
+    "words behind the tools": (
+        (PROMPT, (SYSTEM, 'f"{system}\\n{tools_json}\\nUse them."')),
+        ("volatile-last", None),
+    ),
+    "the system text without its last blank": (
+        (PROMPT, (SYSTEM, 'f"{system.strip()}\\n{tools_json}"')),
+        ("volatile-last", "message-stripped"),
+    ),
+    "no note twice": ((PROMPT, ("list(notes)", "list(dict.fromkeys(notes))")), ("volatile-last", "notes-left-out")),
+    "no message of the system's in the conversation": (
+        (PROMPT, ("*messages]", '*(m for m in messages if m["role"] != "system")]')),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "no context in the conversation": (
+        (PROMPT, ("*messages]", '*(m for m in messages if m["role"] != "context")]')),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "tools in ASCII, and nothing else": (
+        (PROMPT, ("sort_keys=True)", 'sort_keys=True, ensure_ascii=False).encode("ascii", "ignore").decode()')),
+        ("canonical-tools", "tools-changed"),
+    ),
+    "no key without a value in the tools": (
+        (
+            PROMPT,
+            (
+                "json.dumps(tools,",
+                "json.dumps([{k: v for k, v in tool.items() if v is not None} for tool in tools],",
+            ),
+        ),
+        ("canonical-tools", "tools-left-out"),
+    ),
+    "words before the tools": ((PROMPT, (SYSTEM, 'f"{system}\\nTools: {tools_json}"')), ("canonical-tools", None)),
+    "no line for the tools": ((PROMPT, (SYSTEM, 'f"{system} {tools_json}"')), ("volatile-last", None)),
+    "system text and tools as user": (
+        (PROMPT, ('"role": "system"', '"role": "user"')),
+        ("volatile-last", "system-role"),
+    ),
+    "the four newest messages": ((PROMPT, ("*messages]", "*messages[-4:]]")), ("volatile-last", "messages-window")),
+    "forty messages at most": ((PROMPT, ("*messages]", "*messages[-40:]]")), ("volatile-last", "messages-window")),
+    "no message twice": (
+        (PROMPT, ("*messages]", "*(m for i, m in enumerate(messages) if m not in messages[:i])]")),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "no empty message": (
+        (PROMPT, ("*messages]", '*(m for m in messages if m["content"])]')),
+        ("volatile-last", "messages-rewritten"),
+    ),
+    "two messages of the system's": (
+        (PROMPT, (SYSTEM + "}", 'system}, {"role": "system", "content": tools_json}')),
+        ("volatile-last", "tools-behind-messages"),
+    ),
+    "tools in reverse": ((PROMPT, ("dumps(tools", "dumps(tools[::-1]")), ("canonical-tools", "tools-sorted")),
+    "tools as a tuple's text": (
+        (PROMPT, ("json.dumps(tools, sort_keys=True)", "'\\n'.join(json.dumps(t, sort_keys=True) for t in tools)")),
+        ("canonical-tools", None),
+    ),
+}
+
+# Expressions for a key, in place of the digest
+KEYS = {
+    "twelve digits": (f"{DIGEST}[:12]", "key-too-short"),
+    "fifteen digits": (f"{DIGEST}[:15]", "key-too-short"),
+    "seven bytes, in digits": (f"bytes.fromhex({DIGEST})[:7].hex()", "key-too-short"),
+    "half a digest, twice": (f"{DIGEST}[:8] * 2", "key-too-short"),
+    "bytes": (DIGEST.replace("hexdigest", "digest"), "key-not-a-text"),
+    "a tuple": ("(tuple(token_ids), *fields[1:])", "key-not-a-text"),
+    "the name of a character's number": (
+        "hashlib.sha256(json.dumps(fields, ensure_ascii=False).encode('ascii', 'xmlcharrefreplace')).hexdigest()",
+        "key-letters-lost",
+    ),
+    "an array of texts": (
+        "hashlib.sha256(json.dumps(token_ids).encode() + np.array(fields[1:]).tobytes()).hexdigest()",
+        "key-nul-lost",
+    ),
+    "single blanks": (
+        "json.dumps([token_ids, *(__import__('re').sub(r'(?<=\\S)\\s+(?=\\S)', ' ', text) for text in fields[1:])])",
+        "key-normalized",
+    ),
+    "a path in its normal form": (
+        "json.dumps([token_ids, __import__('posixpath').normpath(model), *fields[2:]])",
+        "key-normalized",
+    ),
+    "the layout without its blanks": (
+        "json.dumps([*fields[:4], layout.replace(' ', ''), *fields[5:]])",
+        "key-normalized",
+    ),
+    "a bar left out of the fields": (
+        "'|'.join(str(field).replace('|', '') for field in fields)",
+        "key-separator-replaced",
+    ),
+    "a backslash before a bar": (
+        r"""'|'.join(str(field).replace('|', '\\|') for field in fields)""",
+        "key-separator-in-field",
+    ),
+    "a bar doubled, digested": (
+        "hashlib.sha256('|'.join(str(field).replace('|', '||') for field in fields).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "quotes around the fields": (
+        "hashlib.sha256(','.join(f'\"{field}\"' for field in fields).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "a tenant for nobody": ("json.dumps([*fields[:6], tenant or 'default'])", "key-empty-lost"),
+    "lengths in two bytes": (
+        "b''.join(len(x).to_bytes(2, 'big') + x for x in (f.encode() for f in [str(token_ids), *fields[1:]])).hex()",
+        "key-long-text",
+    ),
+    "ids added up": (
+        "json.dumps([sum(i * pow(257, n, 2**128) for n, i in enumerate(token_ids)) % 2**128, *fields[1:]])",
+        "key-added-up",
+    ),
+    "ids added up with a large factor": (
+        "json.dumps([sum(i * pow(1_000_003, n, 2**64) for n, i in enumerate(token_ids)) % 2**64, *fields[1:]])",
+        "key-added-up",
+    ),
+    "sums of the ids": (
+        "json.dumps([[len(token_ids), sum(token_ids), sum(i * n for n, i in enumerate(token_ids))], *fields[1:]])",
+        "key-ignores-id-order",
+    ),
+    "four digits behind a word": (f"'prefix-cache-' + {DIGEST}[:4]", "key-too-short"),
+    "a checksum as a text": ("str(__import__('zlib').adler32(json.dumps(fields).encode()))", "key-too-short"),
+    "16 bits as a number": (f"int({DIGEST}[:4], 16)", "key-not-a-text"),
+    "a whole digest as a number": (f"int({DIGEST}, 16)", "key-not-a-text"),
+    "named fields": (f"'|'.join({PIECES})", "key-separator-in-field"),
+    "named fields, digested": (
+        f"hashlib.sha256('|'.join({PIECES}).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "named fields with a semicolon": (f"'; '.join({PIECES})", "key-separator-in-field"),
+    "named fields on lines, digested": (
+        f"hashlib.sha256(chr(10).join({PIECES}).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "letters for names, sorted": (
+        "hashlib.sha256(f'd={dtype},l={layout},m={model},p={positions},t={tenant},{tokenizer},{fields[0]}'.encode())"
+        ".hexdigest()",
+        "key-separator-in-field",
+    ),
+    "a border of one's own": ("'<my own border>'.join(map(str, fields))", "key-separator-in-field"),
+    "an odd border, digested": (
+        "hashlib.sha256('<sep>'.join(map(str, fields)).encode()).hexdigest()",
+        "key-separator-in-field",
+    ),
+    "a digest of each, run together": (
+        "hashlib.sha256(''.join(map(str, fields)).encode()).hexdigest()",
+        "key-runs-together",
+    ),
+    "the hash by its own name": ("str((tuple(token_ids), *fields[1:]).__hash__())", "key-salted"),
+    "the text of a set": (
+        "hashlib.sha256(str((token_ids, frozenset(enumerate(fields[1:])))).encode()).hexdigest()",
+        "key-salted",
+    ),
+    "a name without its folder": (
+        "hashlib.sha256(json.dumps([fields[0], model.split('/')[-1], *fields[2:]]).encode()).hexdigest()",
+        "key-field-cut",
+    ),
+    "a folder without the name": (
+        "hashlib.sha256(json.dumps([*fields[:2], tokenizer.split('/')[0], *fields[3:]]).encode()).hexdigest()",
+        "key-field-cut",
+    ),
+    "the ends of a text": (
+        "hashlib.sha256(json.dumps([*fields[:6], tenant[:20] + tenant[-20:]]).encode()).hexdigest()",
+        "key-field-cut",
+    ),
+    "marshal": ("hashlib.sha256(__import__('marshal').dumps(fields)).hexdigest()", "key-by-identity"),
+    "ASCII and nothing else": ("repr(fields).encode('ascii', 'ignore').decode()", "key-letters-lost"),
+    "Latin 1": ("repr(fields).encode('latin-1', 'replace').decode('latin-1')", "key-letters-lost"),
+    "one form for accents": ("__import__('unicodedata').normalize('NFC', repr(fields))", "key-letters-lost"),
+    "blanks at the ends": ("json.dumps([token_ids, *(text.strip() for text in fields[1:])])", "key-normalized"),
+    "ids in seven bits": ("json.dumps([[i % 128 for i in token_ids], *fields[1:]])", "key-ids-wrap"),
+    "ids in fifteen bits": ("json.dumps([[i % 32768 for i in token_ids], *fields[1:]])", "key-ids-wrap"),
+    "the sum of the ids, to be read": ("json.dumps([sum(token_ids), *fields[1:]])", "key-ignores-id-order"),
+    "the number of ids": ("json.dumps([len(token_ids), *fields[1:]])", "key-ignores-ids"),
+    "the first id": ("json.dumps([token_ids[0], *fields[1:]])", "key-some-ids"),
+    "the first 4,096 ids": ("json.dumps([token_ids[:4096], *fields[1:]])", "key-some-ids"),
+}
+FORMS |= {name: ((KEY, (DIGEST, form)), ("key-separates", bug)) for name, (form, bug) in KEYS.items()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_form_of_a_bug_costs_its_check_and_is_named(form):
+    (mark, *changes), (check_id, bug) = FORMS[form]
+    cell = solved_cells(STAGE)[mark]
+    for old, new in changes:
+        assert cell.count(old) == 1, old
+        cell = cell.replace(old, new)
+    mine = student(cell=cell)
+    for seed in range(3):
+        checks = checks_of(STAGE) if seed == 0 else [find_check(check_id)]
+        failed = {c.id: r for c in checks if not (r := run_check(c, mine, seed)).passed}
+        assert list(failed) == [check_id]
+        result = failed[check_id]
+        assert (result.bug.key if result.bug else None) == bug, result.message
+
+
+# Templates that write another text, by what is changed in the cell
+TEMPLATES = {
+    "lines between the messages": ("        text += f", "        text += '\\n' * bool(text)\n        text += f"),
+    "START behind each content too": ("{message['content']}", "{message['content']}{START}"),
+    "no newline behind the role": ("{message['role']}\\n", "{message['role']}"),
+    "a colon behind the role": ("{message['role']}\\n", "{message['role']}: "),
+    "capitals": ("{message['role']}", "{message['role'].upper()}"),
+    "the generation prompt twice": ("text + GENERATION_PROMPT", "text + GENERATION_PROMPT * 2"),
+    "no generation prompt": ("text + GENERATION_PROMPT", "text"),
+    "the last message first": ("in messages:", "in messages[::-1]:"),
+}
+
+
+@pytest.mark.parametrize("form", TEMPLATES)
+def test_a_template_that_writes_another_text_is_not_taken_for_a_bug_of_build_prompt(form):
+    old, new = TEMPLATES[form]
+    cell = solved_cells(STAGE)[CHAT]
+    assert cell.count(old) == 1
+    mine = student(cell=cell.replace(old, new))
+    assert not run_check(find_check("turn-is-a-prefix"), mine, 0).passed
+    result = run_check(find_check("volatile-last"), mine, 0)
+    assert result.bug is None, result.message
+    assert result.passed or "render_chat itself" in result.message or "not in its order" in result.message
+
+
+GOOD_KEYS = {
+    "a tuple's text": "str((tuple(token_ids), *fields[1:]))",
+    "eight bytes": "hashlib.blake2b(json.dumps(fields).encode(), digest_size=8).hexdigest()",
+    "bytes as letters": "hashlib.sha256(json.dumps(fields).encode()).digest().decode('latin-1')",
+    "sixteen digits": f"{DIGEST}[:16]",
+    "64 bits as digits": "str(int.from_bytes(hashlib.sha256(json.dumps(fields).encode()).digest()[:8], 'big'))",
+    "a UUID": "str(__import__('uuid').uuid5(__import__('uuid').NAMESPACE_DNS, json.dumps(fields)))",
+    "a sorted set": "json.dumps([token_ids, sorted(set(enumerate(fields[1:])))])",
+    "base 64": "__import__('base64').b64encode(hashlib.md5(json.dumps(fields).encode()).digest()).decode()",
+    "fields by name": "json.dumps(dict(zip('imtdlpn', fields)), sort_keys=True, ensure_ascii=False)",
+    "a bar in front of which others are doubled": "'|'.join(str(field).replace('|', '||') + ' ' for field in fields)",
+}
+
+
+GOOD_PROMPTS = {
+    "indented tools": ("sort_keys=True", "sort_keys=True, indent=2"),
+    "a line end behind the tools": (SYSTEM, 'f"{system}\\n{tools_json}\\n"'),
+    "words before time and notes": ("list(notes)", "[f'Note: {note}' for note in notes]"),
+    "a heading above them": ('"\\n".join(changing)', '"Now:\\n\\n" + "\\n\\n".join(changing) + "\\n"'),
+}
+
+
+@pytest.mark.parametrize("form", GOOD_PROMPTS)
+def test_a_prompt_of_any_form_that_the_text_leaves_open_is_good(form):
+    old, new = GOOD_PROMPTS[form]
+    cell = solved_cells(STAGE)[PROMPT]
+    assert cell.count(old) == 1
+    mine = student(cell=cell.replace(old, new))
+    for seed in range(3):
+        for check_id in ("volatile-last", "canonical-tools"):
+            result = run_check(find_check(check_id), mine, seed)
+            assert result.passed, result.message
+
+
+@pytest.mark.parametrize("form", GOOD_KEYS)
+def test_a_key_of_any_form_is_good(form):
+    cell = solved_cells(STAGE)[KEY].replace(DIGEST, GOOD_KEYS[form])
+    mine = student(cell=cell)
+    for seed in range(3):
+        result = run_check(find_check("key-separates"), mine, seed)
+        assert result.passed, result.message
+
+
+def test_every_check_has_its_cell():
+    cells = read_stage(find_stage(STAGE), SOLUTIONS)
+    assert [c.name for c in cells if c.kind == "check"] == [c.id for c in checks_of(STAGE)]
+
+
+# Entries, tuples and another process, as the checks ask for them
+
+
+def test_the_entry_that_came_back_is_told_by_identity():
+    mine = student(cell="def lookup(entries, prompt_ids):\n    return entries[-1] if entries else None\n")
+    same = [Entry([1, 2]), Entry([1, 2])]
+    assert mine.entry("lookup", same, [1, 2, 3]) == 1
+    assert mine.entry("lookup", AsTuple(same), [1, 2, 3]) == 1
+    assert mine.entry("lookup", [], [1]) is None
+
+
+def test_what_is_no_entry_is_refused():
+    mine = student(cell="def lookup(entries, prompt_ids):\n    return entries[0].token_ids\n")
+    with pytest.raises(StudentError, match="neither one of the entries nor None"):
+        mine.entry("lookup", [Entry([1])], [1, 2])
+
+
+def test_an_entry_that_was_changed_is_noticed():
+    cell = "def lookup(entries, prompt_ids):\n    entries[0].token_ids.append(5)\n    return entries[0]\n"
+    result = run_check(find_check("lookup-longest-entry"), student(cell=cell), 0)
+    assert result.bug.key == "input-changed"
+
+
+def test_hash_of_text_is_another_number_elsewhere():
+    names = namespace(cell="def cache_key(value):\n    return hash(value)\n")
+    mine = local_student(names)
+
+    def both(value):
+        here = mine.plain("cache_key", value)
+        with mine.elsewhere():
+            return here, mine.plain("cache_key", value)
+
+    here, there = both("king")
+    assert here == hash("king") != there
+    here, there = both(AsTuple([1, AsTuple(["king"])]))
+    assert here != there
+    here, there = both(AsTuple([1, 2]))
+    assert here == there
+    assert "hash" not in names
+
+
+def test_texts_may_be_one_object_or_two_and_have_other_hashes():
+    names = namespace(cell="def cache_key(a, b):\n    return [a is b, a == b, type(a) is str]\n")
+    mine = local_student(names)
+
+    def both(form):
+        return mine.plain("cache_key", AsText("king", form), AsText("king", form))
+
+    assert both("own") == [False, True, True]
+    assert both("one") == [True, True, True]
+    assert both(1) == [False, True, False]
+    mine = local_student(namespace(cell="def cache_key(a):\n    return hash((1, a))\n"))
+    hashes = {mine.plain("cache_key", AsText("king", salt)) for salt in (1, 2, 3)}
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "hashes"),
+    [
+        ("return 'of'.join([a])", False),
+        ("return {a: 1}", False),
+        ("return {a}", True),
+        ("return {x for x in a}", True),
+        ("return [hash(x) for x in a]", True),
+        ("return a.__hash__()", True),
+    ],
+)
+def test_a_function_that_hashes_is_noticed(body, hashes):
+    assert local_student(namespace(cell=f"def cache_key(a):\n    {body}\n")).hashes() is hashes
+
+
+ABOUT = {"ids": "token_ids", "model": "model", "tenant": "tenant"}
+PIECES_IN_A_SET = ", ".join(f'f"{name}={{{value}!r}}"' for name, value in ABOUT.items())
+
+# What a key holds besides its fields: what the cell begins with, the expression, the bug's key
+OF_ONE_PROCESS = {
+    "the order of a set": ("", f"{{{PIECES_IN_A_SET}}}", "key-salted"),
+    "a random number": ("import secrets\nSALT = secrets.token_hex(8)\n", "SALT", "key-of-one-process"),
+    "the time of the start": ("import time\nSTARTED = time.time()\n", "STARTED", "key-of-one-process"),
+    "the number of the process": ("import os\n", "os.getpid()", "key-of-one-process"),
+    "a running number": ("SEEN = {}\n", "SEEN.setdefault(str(fields), len(SEEN))", "key-of-one-process"),
+}
+
+
+@pytest.mark.parametrize("form", OF_ONE_PROCESS)
+def test_a_key_that_holds_something_of_its_process_is_found_out_in_a_new_one(form):
+    """Such as the order of a set: texts made of the arguments hash as they do in this process."""
+    begin, held, bug = OF_ONE_PROCESS[form]
+    cell = begin + solved_cells(STAGE)[KEY].replace("json.dumps(fields)", f"str([fields, {held}])")
+    assert run_check(find_check("key-separates"), student(cell=cell), 0).passed  # a notebook has no other process
+    with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder) / "given.py"
+        given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
+        cells = [Cell("imports", "import hashlib, json"), Cell(KEY, cell)]
+        result = grade_submission(cells, find_stage(STAGE), lambda check_id: 0, given)
+    assert result.results[-1].bug.key == bug
+
+
+def test_hashing_is_noticed_in_methods_and_behind_a_cache_and_odd_objects_do_no_harm():
+    odd = "class Odd:\n    def __getattr__(self, name):\n        raise ValueError(name)\n\n\nodd = Odd()\n"
+    cached = "import functools\n\n\n@functools.cache\ndef cache_key(a):\n    return hash(a)\n"
+    method = "class Key:\n    @staticmethod\n    def of(a):\n        return {a}\n"
+    assert local_student(namespace(cell=odd)).hashes() is False
+    assert local_student(namespace(cell=cached)).hashes() is True
+    names = {**namespace(), "__name__": "__main__"}
+    exec(method, names)
+    assert local_student(names).hashes() is True
+
+
+def test_many_calls_give_their_results_in_order():
+    mine = student(cell="def cache_key(ids, tenant):\n    return tenant * len(ids)\n")
+    assert mine.each_plain("cache_key", [(([1, 2],), {"tenant": "a"}), (([],), {"tenant": "b"})]) == ["aa", ""]
+    with pytest.raises(StudentError, match="unexpected keyword"):
+        mine.each_plain("cache_key", [(([1],), {"tenant": "a"}), (([1],), {"model": "b"})])

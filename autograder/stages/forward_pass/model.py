@@ -1,0 +1,163 @@
+"""The checks of transformer_block and forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from autograder.judge import bugs
+from autograder.judge.bugs import Bug
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
+from autograder.judge.compare import Sweep, expect_close, matches
+from autograder.judge.framework import Failure, check
+from autograder.judge.recompute import gelu, layer_norm
+from autograder.judge.student import Student, StudentError
+from autograder.judge.words import count
+from autograder.stages.forward_pass import bugs as own
+from autograder.stages.forward_pass.shared import (
+    STAGE,
+    about,
+    expect_shape,
+    finish,
+    right_at,
+    right_on_trained,
+    row_counts,
+    rows,
+)
+from autograder.stages.forward_pass.suspects import BLOCK, FORWARD, PARTS, suspects_from
+from autograder.toolkit.model import GPT2Config
+
+CLOSE = {"atol": 2e-5, "rtol": 1e-6}  # one block: float32 is within 2e-6, another eps is 5e-5 away, another gelu 3e-4
+
+
+@check(
+    stage=STAGE,
+    id="block-pre-norm",
+    points=2,
+    title="transformer_block is a pre-norm block",
+    watches=("transformer_block",),
+)
+def block_pre_norm(student: Student, cases: Cases) -> None:
+    """transformer_block adds attention of ln_1(x) to x, then the MLP of ln_2 of that sum to the sum."""
+    tolerance = CLOSE if _parts_are_right(student, cases) else {}
+    for model in cases.odd:
+        layer = int(cases.rng("layer", model.config.n_layer).integers(model.config.n_layer))
+        sweep = Sweep("numbers of rows")
+        for n_seq in row_counts(model):
+            x = rows(cases, model, n_seq) * np.float32(0.7)
+            expected = model.reference.block(x, layer)
+            with sweep.at(n_seq):
+                sweep.close(
+                    student.array("transformer_block", x, model.part(f"blocks.{layer}"), model.config.n_head),
+                    expected,
+                    name="transformer_block",
+                    where=f"for {count(n_seq, 'row')}, block {layer} of {about(model)}",
+                    axes=("row", "feature"),
+                    suspects=suspects_from((*BLOCK, *PARTS), model.reference.block, x, layer),
+                    **tolerance,
+                )
+        finish(sweep, lambda: right_on_trained(student, cases, "block"))
+
+
+def _parts_are_right(student: Student, cases: Cases) -> bool:
+    """Whether gelu and layer_norm are: they have checks of their own, and their small errors cost no other."""
+    x, norm = rows(cases, cases.odd[0], 3, "parts"), cases.odd[0].weights.blocks[0].ln_1
+    small = x * np.float32(0.01)  # where eps matters
+    try:
+        return matches(student.array("gelu", x), gelu(x), **CLOSE) and matches(
+            student.array("layer_norm", small, norm.weight, norm.bias), layer_norm(small, norm.weight, norm.bias)
+        )
+    except StudentError:
+        return False
+
+
+@check(
+    stage=STAGE,
+    id="forward-recompute",
+    points=2,
+    title="forward gives GPT-2's logits at every length",
+    watches=("forward",),
+)
+def forward_recompute(student: Student, cases: Cases) -> None:
+    """forward gives the logits of a from-scratch GPT-2 in float64, for every position and every length up to n_ctx."""
+    for model in cases.odd:
+        _compare_lengths(student, cases, model, range(1, model.config.n_ctx + 1))
+    # 12 blocks of a shape on which the exact gelu or another eps, which have checks of their own, stay well inside the
+    # tolerance. On the trained model they graze it; its 12 blocks are seen in its greedy ids, which are clear.
+    deep = cases.random_model(GPT2Config(n_layer=12, n_head=3, n_embd=15, n_ctx=17, n_vocab=41))
+    _compare_lengths(student, cases, deep, (1, 15, 17))  # 15: as many tokens as n_embd
+    _compare_lengths(student, cases, cases.long, (15, 32, 33, 65, 150))
+    model = cases.odd[1]
+    twin, ids = random_judge_model(model.config, cases.number("twin")), cases.ids(model, 6)
+    student.array("forward", ids, model)
+    expect_close(
+        student.array("forward", ids, twin),
+        twin.reference.logits(ids),
+        name="forward",
+        where="for tokens that another model of the same shape has just been given",
+        axes=("position", "token id"),
+        suspects=[(bugs.LOGITS_REMEMBERED, lambda: model.reference.logits(ids))],
+    )
+
+
+def _compare_lengths(student: Student, cases: Cases, model: JudgeModel, lengths) -> None:
+    ids = cases.ids(model, max(lengths))
+    expected = model.reference.logits(ids)  # causal, so its first n rows are the logits of the first n tokens
+    sweep = Sweep("lengths")
+    for n_seq in lengths:
+        with sweep.at(n_seq):
+            actual = student.array("forward", ids[:n_seq], model)
+            if actual.shape in (expected.shape[1:], (1, expected.shape[1])) and n_seq > 1:
+                detail = f"forward has shape {list(actual.shape)} for {n_seq} tokens of {about(model)}."
+                raise Failure(None, detail, own.ONLY_LAST_ROW)
+            sweep.close(
+                actual,
+                expected[:n_seq],
+                name="forward",
+                where=f"for {count(n_seq, 'token')} on {about(model)}",
+                axes=("position", "token id"),
+                suspects=_forward_suspects(cases, model, ids[:n_seq]),
+                bug=own.LOGITS_TRANSPOSED if actual.shape == expected[:n_seq].T.shape else None,
+            )
+    finish(sweep, lambda: right_on_trained(student, cases, "forward"))
+
+
+def _forward_suspects(
+    cases: Cases, model: JudgeModel, ids: list[int]
+) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:
+    for shift in (1, -1):
+        positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
+        yield bugs.positions_shifted(shift), lambda p=positions: model.reference.logits(ids, positions=p)
+    yield from suspects_from(FORWARD, model.reference.logits, ids)
+    yield own.NOTEBOOK_WEIGHTS, lambda: cases.trained.reference.logits(ids)
+
+
+@check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")
+def forward_limits(student: Student, cases: Cases) -> None:
+    """forward takes up to n_ctx tokens; no token, one more than n_ctx, or an id of n_vocab is an error."""
+    for model in cases.odd[:2]:
+        n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
+        ids = cases.ids(model, n_ctx + 1)
+        try:
+            full = student.array("forward", ids[:n_ctx], model)
+        except StudentError as error:
+            if not error.loud:
+                raise
+            bug = own.LIMIT_TOO_LOW if right_at(student, model, ids[:3]) else None
+            raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
+        expect_shape(full, (n_ctx, n_vocab), "forward")
+        again = student.array("forward", ids[:n_ctx], model)
+        changed = student.array("forward", [(ids[0] + 1) % n_vocab, *ids[1:n_ctx]], model)
+        if not matches(again, full.astype(np.float64)) or matches(changed[-1:], full[-1:].astype(np.float64)):
+            raise Failure(
+                None,
+                f"For exactly n_ctx = {n_ctx} tokens, the last row of forward is not decided by the tokens: equal "
+                "calls must agree, and another first token must change it.",
+            )
+        student.expect_error("forward", [], model, what="an empty list of tokens", bug=own.EMPTY_ACCEPTED)
+        what = f"the id {n_vocab} with n_vocab = {n_vocab}"
+        student.expect_error("forward", [*ids[:2], n_vocab], model, what=what, bug=own.IDS_REPLACED)
+        student.expect_error(
+            "forward", ids, model, what=f"{n_ctx + 1} tokens with n_ctx = {n_ctx}", bug=own.LIMIT_IGNORED
+        )

@@ -1,0 +1,1026 @@
+"""Sample submissions of stage 1, the forward pass."""
+
+from autograder.stages.samples import Right, Wrong
+
+_HEAD_BY_HEAD = Right(
+    "head-by-head",
+    "A Python loop over the heads, each a slice of columns; the results are concatenated.",
+    {
+        "split-heads": "",
+        "merge-heads": "",
+        "attention-weights": "",
+        "causal-self-attention": """
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def causal_self_attention(x, attn, n_head):
+    n_embd = x.shape[1]
+    d = n_embd // n_head
+    qkv = x @ attn.c_attn.weight + attn.c_attn.bias
+    q, k, v = qkv[:, :n_embd], qkv[:, n_embd : 2 * n_embd], qkv[:, 2 * n_embd :]
+    mask = np.triu(np.ones((len(x), len(x))), k=1).astype(bool)
+    results = []
+    for h in range(n_head):
+        part = slice(h * d, (h + 1) * d)
+        scores = q[:, part] @ k[:, part].T / np.sqrt(d)
+        scores[mask] = -np.inf
+        results.append(softmax(scores) @ v[:, part])
+    return np.concatenate(results, axis=1) @ attn.c_proj.weight + attn.c_proj.bias
+""",
+        "generate-recompute": """
+def generate_recompute(prompt_ids, n_new, weights):
+    new_ids = []
+    while len(new_ids) < n_new:
+        logits = forward(prompt_ids + new_ids, weights)
+        new_ids = new_ids + [np.argmax(logits[-1])]
+    return new_ids
+""",
+    },
+)
+
+_FLOAT64 = Right(
+    "float64-einsum",
+    "Everything in float64, with einsum and np.var; returns arrays of np.int64.",
+    {
+        "gelu": """
+def gelu(x):
+    x = np.asarray(x, dtype=np.float64)
+    inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return x / (1 + np.exp(-2 * inner))  # 0.5 * (1 + tanh(z)) is the sigmoid of 2z
+""",
+        "layer-norm": """
+def layer_norm(x, weight, bias, eps=1e-5):
+    x = np.asarray(x, dtype=np.float64)
+    return weight * (x - np.mean(x, -1)[..., None]) / np.sqrt(np.var(x, -1)[..., None] + eps) + bias
+""",
+        "causal-self-attention": """
+def causal_self_attention(x, attn, n_head):
+    x = x.astype(np.float64)
+    T, C = x.shape
+    q, k, v = np.moveaxis((x @ attn.c_attn.weight + attn.c_attn.bias).reshape(T, 3, n_head, C // n_head), 1, 0)
+    att = np.einsum("qhd,khd->hqk", q, k) * (C // n_head) ** -0.5
+    att = np.where(np.arange(T)[:, None] >= np.arange(T), att, -1e10)
+    att = np.exp(att - att.max(-1)[:, :, None])
+    att /= att.sum(-1)[:, :, None]
+    return np.einsum("hqk,khd->qhd", att, v).reshape(T, C) @ attn.c_proj.weight + attn.c_proj.bias
+""",
+        "forward": """
+def forward(token_ids, weights):
+    T = len(token_ids)
+    if T == 0:
+        raise IndexError("no tokens")
+    x = np.stack([weights.wte[t].astype(np.float64) + weights.wpe[p] for p, t in enumerate(token_ids)])
+    for i in range(weights.config.n_layer):
+        x = transformer_block(x, weights.blocks[i], weights.config.n_head)
+    x = layer_norm(x, weights.ln_f.weight, weights.ln_f.bias)
+    return np.einsum("te,ve->tv", x, weights.wte)
+""",
+        "generate-recompute": """
+def generate_recompute(prompt_ids, n_new, weights):
+    ids = np.array(prompt_ids)
+    for _ in range(n_new):
+        ids = np.append(ids, forward(ids.tolist(), weights)[-1].argmax())
+    return ids[len(prompt_ids) :]
+""",
+    },
+)
+
+_ROW_BY_ROW = Right(
+    "row-by-row",
+    "Each query is worked out by itself against the keys up to its position, so no mask is needed.",
+    {
+        "attention-weights": "",
+        "causal-self-attention": """
+def causal_self_attention(x, attn, n_head):
+    qkv = np.dot(x, attn.c_attn.weight) + attn.c_attn.bias
+    q, k, v = (split_heads(a, n_head) for a in np.array_split(qkv, 3, axis=1))
+    out = np.zeros_like(q)
+    for i in range(len(x)):
+        for h in range(n_head):
+            scores = k[h, : i + 1] @ q[h, i] / np.sqrt(q.shape[-1])
+            e = np.exp(scores - scores.max())
+            out[h, i] = (e / e.sum()) @ v[h, : i + 1]
+    return np.dot(merge_heads(out), attn.c_proj.weight) + attn.c_proj.bias
+""",
+        "layer-norm": """
+def layer_norm(x, weight, bias, eps=1e-5):
+    out = np.empty_like(x)
+    for index in np.ndindex(x.shape[:-1]):
+        row = x[index]
+        out[index] = (row - row.mean()) / (row.var() + eps) ** 0.5 * weight + bias
+    return out
+""",
+    },
+)
+
+_OBJECTS = Right(
+    "objects",
+    "Classes, copies of the weights, progress on stdout and a warning; the block written out in place.",
+    {
+        "transformer-block": """
+import warnings
+
+
+class Linear:
+    def __init__(self, layer):
+        self.w, self.b = np.array(layer.weight), np.array(layer.bias)
+
+    def __call__(self, x):
+        return np.add(np.matmul(x, self.w), self.b)
+
+
+class Norm(Linear):
+    def __call__(self, x):
+        return layer_norm(x, self.w, self.b)
+
+
+class Block:
+    def __init__(self, block, n_head):
+        self.ln_1, self.ln_2 = Norm(block.ln_1), Norm(block.ln_2)
+        self.up, self.down = Linear(block.mlp.c_fc), Linear(block.mlp.c_proj)
+        self.attn, self.n_head = block.attn, n_head
+
+    def __call__(self, x):
+        residual = x.copy()
+        residual += causal_self_attention(self.ln_1(residual), self.attn, self.n_head)
+        residual += self.down(gelu(self.up(self.ln_2(residual))))
+        return residual
+
+
+def transformer_block(x, block, n_head):
+    warnings.warn("building the block anew for each call is slow")
+    return Block(block, n_head)(x)
+""",
+        "forward": """
+def forward(token_ids, weights):
+    n = len(token_ids)
+    print("forward over", n, "tokens")
+    if n < 1:
+        raise ValueError("token_ids is empty")
+    positions = list(range(n))
+    x = weights.wte[token_ids] + weights.wpe[positions]  # IndexError past n_ctx
+    blocks = [Block(b, weights.config.n_head) for b in weights.blocks]
+    for block in blocks:
+        x = block(x)
+    return np.matmul(Norm(weights.ln_f)(x), np.transpose(weights.wte))
+""",
+        "generate-recompute": """
+def generate_recompute(prompt_ids, n_new, weights):
+    def rest(ids, n):
+        if n == 0:
+            return []
+        best = forward(ids, weights)[-1].argmax()
+        return [best, *rest([*ids, int(best)], n - 1)]
+
+    return rest(prompt_ids, n_new)
+""",
+    },
+)
+
+_ONE_PASS_VARIANCE = Right(
+    "one-pass-variance",
+    "The mean of squares minus the square of the mean; softmax through logaddexp; a mask added to the scores.",
+    {
+        "layer-norm": """
+def layer_norm(x, weight, bias, eps=1e-5):
+    n = x.shape[-1]
+    mean = x.sum(axis=-1, keepdims=True) / n
+    variance = np.square(x).sum(axis=-1, keepdims=True) / n - mean**2
+    return (x - mean) * (weight / np.sqrt(np.maximum(variance, 0) + eps)) + bias
+""",
+        "attention-weights": """
+def attention_weights(q, k):
+    n_seq = q.shape[1]
+    mask = -1e10 * np.triu(np.ones((n_seq, n_seq), dtype=np.float32), 1)
+    scores = np.matmul(q * q.shape[-1] ** -0.5, np.swapaxes(k, 1, 2)) + mask
+    return np.exp(scores - np.logaddexp.reduce(scores, axis=-1)[..., np.newaxis])
+""",
+        "forward": """
+def forward(token_ids, weights):
+    if not token_ids or len(token_ids) > len(weights.wpe):
+        raise ValueError("bad length")
+    x = np.take(weights.wte, token_ids, axis=0) + np.resize(weights.wpe, (len(token_ids), weights.wpe.shape[1]))
+    for block in weights.blocks:
+        x = transformer_block(x, block, n_head=weights.config.n_head)
+    return (weights.wte @ layer_norm(x, weights.ln_f.weight, weights.ln_f.bias).T).T
+""",
+    },
+)
+
+RIGHT = [_HEAD_BY_HEAD, _FLOAT64, _ROW_BY_ROW, _OBJECTS, _ONE_PASS_VARIANCE]
+
+_TANH = """y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
+    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
+"""
+_ATTENDED = "x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)"
+
+# The checks a mistake loses: what stands on a wrong function is wrong too.
+_FORWARD = ("forward-recompute", "generate-greedy")
+_BLOCK = ("block-pre-norm", "forward-recompute", "generate-greedy")
+_ATTENTION = ("attention-heads", "attention-large-scores", "block-pre-norm", "forward-recompute", "generate-greedy")
+_ATTENTION_AND_CAUSALITY = (
+    "attention-heads",
+    "attention-causal",
+    "attention-large-scores",
+    "block-pre-norm",
+    "forward-recompute",
+    "generate-greedy",
+)
+_NORM = ("layer-norm-rows", "block-pre-norm", "forward-recompute")
+
+WRONG = [
+    Wrong(
+        "gelu-with-erf",
+        "The exact GELU, which other models use.",
+        (
+            (
+                "gelu",
+                _TANH,
+                "y = np.asarray(np.vectorize(__import__('math').erf)(x / 2**0.5))\n",
+            ),
+        ),
+        ("gelu-tanh",),
+        "gelu-exact",
+    ),
+    Wrong(
+        "gelu-with-sigmoid",
+        "The sigmoid approximation of GELU.",
+        (
+            (
+                "gelu",
+                _TANH,
+                "return x / (1.0 + np.exp(-1.702 * x))\n",
+            ),
+        ),
+        ("gelu-tanh", "block-pre-norm", "forward-recompute"),
+        "gelu-sigmoid",
+    ),
+    Wrong(
+        "relu",
+        "ReLU, which has the same ends.",
+        (("gelu", _TANH, "return np.maximum(x, 0.0)\n"),),
+        ("gelu-tanh", "block-pre-norm", "forward-recompute", "generate-greedy"),
+        "gelu-relu",
+    ),
+    Wrong(
+        "gelu-rounded",
+        "The factor of the cube without its last two digits.",
+        (("gelu", "0.044715", "0.0447"),),
+        ("gelu-tanh",),
+        "gelu-rounded",
+    ),
+    Wrong(
+        "gelu-own-tanh",
+        "tanh written with exp, which overflows.",
+        (
+            (
+                "gelu",
+                "np.tanh(y, out=y)",
+                "y = np.asarray((np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))",
+            ),
+        ),
+        ("gelu-tanh",),
+        "gelu-overflow",
+    ),
+    Wrong(
+        "norm-with-n-minus-1",
+        "The sample variance, ddof=1.",
+        (
+            (
+                "layer-norm",
+                "(centered * centered).mean(axis=-1, keepdims=True)",
+                "x.var(axis=-1, keepdims=True, ddof=1)",
+            ),
+        ),
+        _NORM,
+        "norm-sample-variance",
+    ),
+    Wrong(
+        "norm-eps-added-to-the-deviation",
+        "eps outside the root.",
+        (("layer-norm", "np.sqrt(variance + eps)", "(np.sqrt(variance) + eps)"),),
+        ("layer-norm-rows",),
+        "norm-eps-outside",
+    ),
+    Wrong(
+        "norm-eps-1e-12",
+        "The eps of another model as the default.",
+        (("layer-norm", "eps=1e-5", "eps=1e-12"),),
+        ("layer-norm-rows",),
+        "norm-eps-small",
+    ),
+    Wrong(
+        "norm-eps-1e-3",
+        "The eps of another library as the default.",
+        (("layer-norm", "eps=1e-5", "eps=1e-3"),),
+        _NORM,
+        "norm-eps-large",
+    ),
+    Wrong(
+        "norm-eps-hard-coded",
+        "The parameter eps is not used.",
+        (("layer-norm", "variance + eps", "variance + 1e-5"),),
+        ("layer-norm-rows",),
+        "norm-eps-fixed",
+    ),
+    Wrong(
+        "norm-of-the-whole-array",
+        "One mean and one variance for all rows together.",
+        (
+            (
+                "layer-norm",
+                """centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
+                """centered = x - x.mean()
+    variance = (centered * centered).mean()""",
+            ),
+        ),
+        (*_NORM, "generate-greedy"),
+        "norm-whole",
+    ),
+    Wrong(
+        "norm-weight-forgotten",
+        "Shifted by the bias and not scaled by the weight.",
+        (("layer-norm", "    y *= weight  # in place, as in gelu\n", ""),),
+        (*_NORM, "generate-greedy"),
+        "norm-no-weight",
+    ),
+    Wrong(
+        "norm-axis-1",
+        "axis=1, which is the last one only for two axes.",
+        (
+            (
+                "layer-norm",
+                """centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
+                """axis = min(1, x.ndim - 1)
+    centered = x - x.mean(axis=axis, keepdims=True)
+    variance = (centered * centered).mean(axis=axis, keepdims=True)""",
+            ),
+        ),
+        ("layer-norm-rows",),
+        "norm-wrong-axis",
+    ),
+    Wrong(
+        "norm-axis-by-its-size",
+        "The axis that has as many numbers as the weight, which is the first one when there are as many rows.",
+        (
+            (
+                "layer-norm",
+                """centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
+                """axis = x.shape.index(len(weight))
+    centered = x - x.mean(axis=axis, keepdims=True)
+    variance = (centered * centered).mean(axis=axis, keepdims=True)""",
+            ),
+        ),
+        ("layer-norm-rows", "forward-recompute"),
+    ),
+    Wrong(
+        "norm-in-place",
+        "Subtracts the mean from the caller's array.",
+        (
+            (
+                "layer-norm",
+                "centered = x - x.mean(axis=-1, keepdims=True)",
+                """x -= x.mean(axis=-1, keepdims=True)
+    centered = x""",
+            ),
+        ),
+        ("layer-norm-rows", "block-pre-norm"),
+        "input-changed",
+    ),
+    Wrong(
+        "heads-merged-by-reshape",
+        "Heads merged without swapping the axes back.",
+        (("merge-heads", "heads.transpose(1, 0, 2).reshape", "heads.reshape"),),
+        _ATTENTION_AND_CAUSALITY,
+        "heads-merged-wrong",
+    ),
+    Wrong(
+        "heads-split-by-reshape",
+        "Heads split by one reshape.",
+        (
+            (
+                "split-heads",
+                "x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)",
+                "x.reshape(n_head, n_seq, n_embd // n_head)",
+            ),
+        ),
+        _ATTENTION_AND_CAUSALITY,
+        "heads-split-wrong",
+    ),
+    Wrong(
+        "heads-of-q-k-v",
+        "c_attn's result cut into heads first, then each head into q, k, v.",
+        (
+            (
+                "causal-self-attention",
+                "(split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))",
+                "np.split(split_heads(qkv, n_head), 3, axis=-1)",
+            ),
+        ),
+        _ATTENTION,
+        "heads-interleaved",
+    ),
+    Wrong(
+        "keys-and-values-swapped",
+        "q, v, k.",
+        (("causal-self-attention", "q, k, v = (split", "q, v, k = (split"),),
+        _ATTENTION,
+        "keys-values-swapped",
+    ),
+    Wrong(
+        "k-q-v",
+        "k, q, v.",
+        (("causal-self-attention", "q, k, v = (split", "k, q, v = (split"),),
+        _ATTENTION,
+        "qkv-order",
+    ),
+    Wrong(
+        "no-mask",
+        "Every token sees all tokens.",
+        (("attention-weights", "scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)", "pass"),),
+        _ATTENTION_AND_CAUSALITY,
+        "no-causal-mask",
+    ),
+    Wrong(
+        "mask-one-too-far",
+        "Every token also sees the next one.",
+        (("attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=1, dtype=bool)"),),
+        _ATTENTION_AND_CAUSALITY,
+        "mask-sees-next",
+    ),
+    Wrong(
+        "mask-of-minus-10000",
+        "Hidden scores are -10,000, which is above some visible ones.",
+        (("attention-weights", "scores, -np.inf)", "scores, -1e4)"),),
+        ("attention-large-scores",),
+        "mask-too-small",
+    ),
+    Wrong(
+        "mask-without-diagonal",
+        "A token does not see itself, and the first one sees nothing.",
+        (("attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=-1, dtype=bool)"),),
+        (
+            "attention-heads",
+            "attention-causal",
+            "attention-large-scores",
+            "block-pre-norm",
+            "forward-recompute",
+            "forward-limits",
+            "generate-greedy",
+        ),
+        "mask-strict",
+    ),
+    Wrong(
+        "mask-by-multiplying",
+        "Scores multiplied by the mask, so hidden ones are 0.",
+        (("attention-weights", "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)", "scores * np.tri(n_seq)"),),
+        _ATTENTION_AND_CAUSALITY,
+        "mask-zeros",
+    ),
+    Wrong(
+        "mask-times-infinity",
+        "-inf multiplied by the mask, and 0 * inf is NaN.",
+        (
+            (
+                "attention-weights",
+                "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)",
+                "scores - (1 - np.tri(n_seq)) * np.inf",
+            ),
+        ),
+        (
+            "attention-heads",
+            "attention-causal",
+            "attention-large-scores",
+            "block-pre-norm",
+            "forward-recompute",
+            "forward-limits",
+            "generate-greedy",
+        ),
+        "mask-times-infinity",
+    ),
+    Wrong(
+        "mask-after-the-softmax",
+        "Weights set to 0 after the softmax.",
+        (
+            (
+                "attention-weights",
+                """    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)""",
+                """    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.tri(n_seq) * shares / shares.sum(axis=-1, keepdims=True)""",
+            ),
+        ),
+        _ATTENTION_AND_CAUSALITY,
+        "mask-after-softmax",
+    ),
+    Wrong(
+        "softmax-over-queries",
+        "The softmax along the wrong axis.",
+        (
+            (
+                "attention-weights",
+                """    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)""",
+                """    shares = np.exp(scores - scores.max(axis=-2, keepdims=True))
+    return shares / shares.sum(axis=-2, keepdims=True)""",
+            ),
+        ),
+        _ATTENTION_AND_CAUSALITY,
+        "softmax-over-queries",
+    ),
+    Wrong(
+        "no-biases",
+        "Both linear layers of attention without their bias.",
+        (
+            ("causal-self-attention", " + attn.c_attn.bias", ""),
+            ("causal-self-attention", " + attn.c_proj.bias", ""),
+        ),
+        _ATTENTION,
+        "biases-missing",
+    ),
+    Wrong(
+        "heads-not-mixed",
+        "The merged heads are returned without c_proj.",
+        (
+            (
+                "causal-self-attention",
+                "merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias",
+                "merge_heads(heads)",
+            ),
+        ),
+        _ATTENTION,
+        "no-output-projection",
+    ),
+    Wrong(
+        "not-scaled",
+        "Scores not divided by anything.",
+        (("attention-weights", " / head_dim**0.5", ""),),
+        _ATTENTION,
+        "scores-unscaled",
+    ),
+    Wrong(
+        "scaled-by-n-embd",
+        "Scores divided by sqrt(n_embd).",
+        (("attention-weights", "head_dim**0.5", "(head_dim * len(q)) ** 0.5"),),
+        _ATTENTION,
+        "scores-scaled-by-n-embd",
+    ),
+    Wrong(
+        "scaled-without-root",
+        "Scores divided by head_dim.",
+        (("attention-weights", "head_dim**0.5", "head_dim"),),
+        _ATTENTION,
+        "scores-no-root",
+    ),
+    Wrong(
+        "softmax-naive",
+        "exp of the scores as they are.",
+        (("attention-weights", "scores - scores.max(axis=-1, keepdims=True)", "scores"),),
+        ("attention-large-scores",),
+        "softmax-overflow",
+    ),
+    Wrong(
+        "softmax-one-maximum",
+        "The largest score of all rows taken off.",
+        (("attention-weights", "scores.max(axis=-1, keepdims=True)", "scores.max()"),),
+        ("attention-large-scores",),
+        "softmax-one-maximum",
+    ),
+    Wrong(
+        "softmax-maximum-before-mask",
+        "The largest score looked for among the hidden ones too.",
+        (
+            (
+                "attention-weights",
+                """    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
+    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))""",
+                """    scores = scores - scores.max(axis=-1, keepdims=True)
+    shares = np.exp(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))""",
+            ),
+        ),
+        ("attention-large-scores",),
+        "softmax-hidden-maximum",
+    ),
+    Wrong(
+        "c-proj-bias-forgotten",
+        "No bias after the heads are merged.",
+        (("causal-self-attention", " + attn.c_proj.bias", ""),),
+        _ATTENTION,
+        "bias-missing-attn-c_proj",
+    ),
+    Wrong(
+        "n-head-of-the-notebook",
+        "The notebook's own model gives the number of heads.",
+        (
+            (
+                "causal-self-attention",
+                "    qkv = x",
+                """    n_head = weights.config.n_head
+    qkv = x""",
+            ),
+        ),
+        (
+            "attention-heads",
+            "attention-causal",
+            "attention-large-scores",
+            "block-pre-norm",
+            "forward-recompute",
+            "forward-limits",
+            "generate-greedy",
+        ),
+        "fixed-sizes",
+    ),
+    Wrong(
+        "post-norm",
+        "Layer norm after each addition.",
+        (
+            (
+                "transformer-block",
+                _ATTENDED,
+                "layer_norm(x + causal_self_attention(x, block.attn, n_head), block.ln_1.weight, block.ln_1.bias)",
+            ),
+            ("transformer-block", "hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)", "hidden = x"),
+            (
+                "transformer-block",
+                "return x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias",
+                """x = x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
+    return layer_norm(x, block.ln_2.weight, block.ln_2.bias)""",
+            ),
+        ),
+        _BLOCK,
+        "post-norm",
+    ),
+    Wrong(
+        "residual-of-the-normalized",
+        "x is overwritten by its layer norm before the addition.",
+        (
+            (
+                "transformer-block",
+                _ATTENDED,
+                """layer_norm(x, block.ln_1.weight, block.ln_1.bias)
+    x = x + causal_self_attention(x, block.attn, n_head)""",
+            ),
+            ("transformer-block", "hidden = layer_norm(x, block.ln_2", "x = hidden = layer_norm(x, block.ln_2"),
+        ),
+        _BLOCK,
+        "normed-residual",
+    ),
+    Wrong(
+        "no-residual",
+        "Attention and the MLP both replace x.",
+        (
+            ("transformer-block", "x = x + causal", "x = causal"),
+            ("transformer-block", "return x + hidden", "return hidden"),
+        ),
+        _BLOCK,
+        "no-residual",
+    ),
+    Wrong(
+        "no-residual-around-the-mlp",
+        "The MLP replaces x.",
+        (("transformer-block", "return x + hidden", "return hidden"),),
+        _BLOCK,
+        "no-residual-mlp",
+    ),
+    Wrong(
+        "ln-1-forgotten",
+        "Attention gets x as it is.",
+        (("transformer-block", "layer_norm(x, block.ln_1.weight, block.ln_1.bias)", "x"),),
+        _BLOCK,
+        "no-ln-1",
+    ),
+    Wrong(
+        "ln-2-forgotten",
+        "The MLP gets x as it is.",
+        (("transformer-block", "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", "x"),),
+        _BLOCK,
+        "no-ln-2",
+    ),
+    Wrong(
+        "ln-1-for-both",
+        "ln_1 copied where ln_2 belongs.",
+        (("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_1.weight, block.ln_1.bias"),),
+        _BLOCK,
+        "ln-1-twice",
+    ),
+    Wrong(
+        "parallel",
+        "The MLP reads the block's input.",
+        (
+            ("transformer-block", "x = x + causal", "block_input = x\n    x = x + causal"),
+            ("transformer-block", "layer_norm(x, block.ln_2", "layer_norm(block_input, block.ln_2"),
+        ),
+        _BLOCK,
+        "parallel-block",
+    ),
+    Wrong(
+        "block-with-another-eps",
+        "layer_norm is right, and the block calls it with the eps of another model; told as a wrong default is.",
+        (
+            ("transformer-block", "block.ln_1.weight, block.ln_1.bias", "block.ln_1.weight, block.ln_1.bias, 1e-6"),
+            ("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_2.weight, block.ln_2.bias, 1e-6"),
+        ),
+        ("block-pre-norm",),
+    ),
+    Wrong(
+        "no-positions",
+        "wpe is not added.",
+        (("forward", " + weights.wpe[:n_seq]", ""),),
+        _FORWARD,
+        "positions-missing",
+    ),
+    Wrong(
+        "positions-from-1",
+        "The first token gets position 1.",
+        (("forward", "weights.wpe[:n_seq]", "weights.wpe[np.arange(n_seq) + 1]"),),
+        ("forward-recompute", "forward-limits", "generate-greedy"),
+        "positions-shifted-+1",
+    ),
+    Wrong(
+        "no-final-norm",
+        "ln_f left out.",
+        (("forward", "layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @", "x @"),),
+        _FORWARD,
+        "no-final-layer-norm",
+    ),
+    Wrong(
+        "layers-in-the-order-of-text",
+        "Blocks visited in the order of their names: 0, 1, 10, 11, 2.",
+        (
+            (
+                "forward",
+                """for block in weights.blocks:
+""",
+                """for name in sorted(str(i) for i in range(config.n_layer)):
+        block = weights.blocks[int(name)]
+""",
+            ),
+        ),
+        _FORWARD,
+        "layers-sorted-as-text",
+    ),
+    Wrong(
+        "last-block-forgotten",
+        "The loop ends one block early.",
+        (("forward", "in weights.blocks:", "in weights.blocks[: config.n_layer - 1]:"),),
+        _FORWARD,
+        "blocks-left-out",
+    ),
+    Wrong(
+        "probabilities-returned",
+        "A softmax at the end.",
+        (
+            (
+                "forward",
+                """return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T""",
+                """logits = layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)""",
+            ),
+        ),
+        ("forward-recompute",),
+        "probabilities",
+    ),
+    Wrong(
+        "last-row-returned",
+        "Only the logits after the last token.",
+        (("forward", "layer_norm(x, weights", "layer_norm(x[-1:], weights"),),
+        ("forward-recompute", "forward-limits"),
+        "only-last-row",
+    ),
+    Wrong(
+        "empty-accepted",
+        "Nothing in, nothing out.",
+        (
+            (
+                "forward",
+                "    if not 1 <=",
+                """    if n_seq == 0:
+        return np.zeros((0, config.n_vocab))
+    if not 1 <=""",
+            ),
+        ),
+        ("forward-limits",),
+        "empty-accepted",
+    ),
+    Wrong(
+        "ids-clipped",
+        "An id that is too large counts as the last one.",
+        (("forward", "weights.wte[np.asarray(token_ids)]", "weights.wte.take(token_ids, axis=0, mode='clip')"),),
+        ("forward-limits",),
+        "ids-replaced",
+    ),
+    Wrong(
+        "logits-by-token",
+        "The logits come with the tokens of the vocabulary first.",
+        (
+            ("forward", "@ weights.wte.T", "@ weights.wte.T).T"),
+            ("forward", "return layer_norm(x", "return (layer_norm(x"),
+        ),
+        ("forward-recompute", "forward-limits", "generate-greedy"),
+        "logits-transposed",
+    ),
+    Wrong(
+        "answers-remembered",
+        "Equal tokens get the logits that they got before, whatever the model.",
+        (
+            ("forward", "def forward(token_ids, weights):", "seen = {}\n\n\ndef forward(token_ids, weights):"),
+            (
+                "forward",
+                "    n_seq, config = len(token_ids), weights.config",
+                "    n_seq, config = len(token_ids), weights.config\n"
+                "    key = (*token_ids, config)\n"
+                "    if key in seen:\n"
+                "        return seen[key]",
+            ),
+            ("forward", "return layer_norm(x", "seen[key] = layer_norm(x"),
+            ("forward", "@ weights.wte.T", "@ weights.wte.T\n    return seen[key]"),
+        ),
+        _FORWARD,
+        "logits-remembered",
+    ),
+    Wrong(
+        "tokens-cut-off",
+        "Too long a sequence is cut to its last n_ctx tokens.",
+        (
+            (
+                "forward",
+                "if not 1 <= n_seq <= config.n_ctx:",
+                """token_ids = token_ids[-config.n_ctx :]
+    n_seq = len(token_ids)
+    if n_seq < 1:""",
+            ),
+        ),
+        ("forward-limits", "generate-greedy"),
+        "limit-ignored",
+    ),
+    Wrong(
+        "limit-one-too-low",
+        "Exactly n_ctx tokens are refused.",
+        (("forward", "<= n_seq <= config.n_ctx", "<= n_seq < config.n_ctx"),),
+        ("forward-recompute", "forward-limits", "generate-greedy"),
+        "limit-too-low",
+    ),
+    Wrong(
+        "empty-prompt-accepted",
+        "No prompt, no ids.",
+        (
+            (
+                "generate-recompute",
+                "    token_ids = list(prompt_ids)",
+                "    if not prompt_ids:\n        return []\n    token_ids = list(prompt_ids)",
+            ),
+        ),
+        ("generate-greedy",),
+        "generate-empty-prompt",
+    ),
+    Wrong(
+        "prompt-returned",
+        "The prompt comes back with the new ids.",
+        (("generate-recompute", "token_ids[len(prompt_ids) :]", "token_ids"),),
+        ("generate-greedy",),
+        "prompt-returned",
+    ),
+    Wrong(
+        "prompt-appended-to",
+        "The new ids are appended to the caller's list.",
+        (
+            (
+                "generate-recompute",
+                """    token_ids = list(prompt_ids)
+""",
+                """    n_prompt, token_ids = len(prompt_ids), prompt_ids
+""",
+            ),
+        ),
+        ("generate-greedy",),
+        "prompt-grown",
+    ),
+    Wrong(
+        "argmax-of-all-rows",
+        "argmax of the whole table of logits.",
+        (("generate-recompute", "[-1].argmax()", ".argmax()"),),
+        ("generate-greedy",),
+        "argmax-of-all-rows",
+    ),
+    Wrong(
+        "first-row-chosen",
+        "argmax of the first row.",
+        (("generate-recompute", "[-1].argmax()", "[0].argmax()"),),
+        ("generate-greedy",),
+        "first-row-chosen",
+    ),
+    Wrong(
+        "last-token-alone",
+        "Only the newest token is fed.",
+        (("generate-recompute", "forward(token_ids, weights)", "forward(token_ids[-1:], weights)"),),
+        ("generate-greedy",),
+        "last-token-alone",
+    ),
+    Wrong(
+        "one-id-too-many",
+        "The loop runs once too often.",
+        (("generate-recompute", "range(n_new)", "range(n_new + 1)"),),
+        ("generate-greedy",),
+        "one-id-too-many",
+    ),
+    Wrong(
+        "sampled",
+        "The next id is drawn at random.",
+        (
+            (
+                "generate-recompute",
+                """    token_ids = list(prompt_ids)
+    for _ in range(n_new):
+        token_ids.append(int(forward(token_ids, weights)[-1].argmax()))
+""",
+                """    token_ids = list(prompt_ids)
+    for _ in range(n_new):
+        logits = forward(token_ids, weights)[-1].astype(float)
+        shares = np.exp(logits - logits.max())
+        token_ids.append(int(np.random.choice(len(shares), p=shares / shares.sum())))
+""",
+            ),
+        ),
+        ("generate-greedy",),
+        "sampled",
+    ),
+    Wrong(
+        "stops-at-end-of-text",
+        "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
+        (
+            (
+                "generate-recompute",
+                "weights)[-1].argmax()))\n",
+                "weights)[-1].argmax()))\n        if token_ids[-1] == weights.config.n_vocab - 1:\n            break\n",
+            ),
+        ),
+        ("generate-greedy",),
+        "stops-at-an-id",
+    ),
+    Wrong(
+        "twenty-at-most",
+        "n_new is never more than 20.",
+        (("generate-recompute", "range(n_new)", "range(min(n_new, 20))"),),
+        ("generate-greedy",),
+        "n-new-lowered",
+    ),
+    Wrong(
+        "ids-remembered",
+        "The ids of a prompt are remembered, whatever the model.",
+        (
+            ("generate-recompute", "def generate_recompute(", "texts = {}\n\n\ndef generate_recompute("),
+            (
+                "generate-recompute",
+                "    token_ids = list(prompt_ids)\n",
+                "    key = weights.config, tuple(prompt_ids), n_new\n"
+                "    if key in texts:\n"
+                "        return texts[key]\n"
+                "    token_ids = list(prompt_ids)\n",
+            ),
+            (
+                "generate-recompute",
+                "return token_ids[len(prompt_ids) :]",
+                "texts[key] = token_ids[len(prompt_ids) :]\n    return texts[key]",
+            ),
+        ),
+        ("generate-greedy",),
+        "ids-remembered",
+    ),
+    Wrong(
+        "last-id-counted",
+        "Refuses when prompt + n_new is more than n_ctx, though the last new id is never fed.",
+        (
+            (
+                "generate-recompute",
+                """    token_ids = list(prompt_ids)
+""",
+                """    token_ids = list(prompt_ids)
+    if len(token_ids) + n_new > weights.config.n_ctx:
+        raise ValueError('too long')
+""",
+            ),
+        ),
+        ("generate-greedy",),
+        "generate-limit-too-low",
+    ),
+    Wrong(
+        "window-slides",
+        "Drops the oldest tokens when the context is full.",
+        (
+            (
+                "generate-recompute",
+                "forward(token_ids, weights)",
+                "forward(token_ids[-weights.config.n_ctx :], weights)",
+            ),
+        ),
+        ("generate-greedy",),
+        "window-slid",
+    ),
+]

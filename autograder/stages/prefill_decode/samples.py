@@ -1,0 +1,1093 @@
+"""Sample submissions of prefill-decode."""
+
+from autograder.stages.samples import Right, Wrong
+
+LISTS = '''
+class LayerCache(list):
+    """For each token its key and its value, [n_head, head_dim] each."""
+
+    def append(self, k, v):
+        self.extend((k[:, i], v[:, i]) for i in range(k.shape[1]))
+
+    keys = property(lambda self: np.stack([k for k, _ in self], axis=1))
+    values = property(lambda self: np.stack([v for _, v in self], axis=1))
+
+
+class ModelCache(tuple):
+    def __new__(cls, n_layer):
+        return super().__new__(cls, (LayerCache() for _ in range(n_layer)))
+
+    layers = property(lambda self: self)
+
+    def __len__(self):
+        return len(self[0])
+
+
+def cached_block(x, block, n_head, layer_cache):
+    """Every new token looks at the keys before it, one query at a time: no mask is needed."""
+    a = layer_norm(x, block.ln_1.weight, block.ln_1.bias)
+    rows = []
+    for row in np.dot(a, block.attn.c_attn.weight) + block.attn.c_attn.bias:
+        q, k, v = row.reshape(3, n_head, -1)
+        layer_cache.append(k[:, None], v[:, None])
+        keys, values = layer_cache.keys, layer_cache.values
+        heads = []
+        for h in range(n_head):
+            s = keys[h].dot(q[h]) / np.sqrt(q.shape[1])
+            w = np.exp(s - s.max())
+            heads.append(w.dot(values[h]) / w.sum())
+        rows.append(np.concatenate(heads))
+    x = x + np.dot(np.stack(rows), block.attn.c_proj.weight) + block.attn.c_proj.bias
+    m = gelu(np.dot(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp.c_fc.weight) + block.mlp.c_fc.bias)
+    return x + np.dot(m, block.mlp.c_proj.weight) + block.mlp.c_proj.bias
+'''
+
+STEPS_ADVANCE = """
+def advance(token_ids, position, weights, cache):
+    raise RuntimeError("not used here")
+"""
+
+STEPS_DECODE = '''
+import warnings
+
+
+def decode_step(token_id, position, weights, cache):
+    """One token; a position that is not the next one is refused."""
+    if position != len(cache):
+        raise ValueError(f"position {position} does not continue a cache of {len(cache)}")
+    if token_id < 0:
+        raise IndexError(token_id)  # np.take raises it itself for one that is too large
+    warnings.warn("a warning on stderr is no error", stacklevel=2)
+    x = np.take(weights.wte, [token_id], axis=0) + np.take(weights.wpe, [position], axis=0)
+    for i, block in enumerate(weights.blocks):
+        x = cached_block(x, block, weights.config.n_head, cache.layers[i])
+    return np.einsum("e,ve->v", layer_norm(x, weights.ln_f.weight, weights.ln_f.bias)[0], weights.wte)
+'''
+
+STEPS_PREFILL = '''
+def prefill(prompt_ids, weights, cache):
+    """By decode steps: slower, and right."""
+    if not prompt_ids:
+        raise ValueError("empty prompt")
+    for token_id in prompt_ids:
+        print("prefill", len(cache))
+        logits = decode_step(token_id, len(cache), weights, cache)
+    return logits
+'''
+
+FLOAT64_BLOCK = '''
+def f64(array):
+    return np.asarray(array, dtype=np.float64)
+
+
+def linear(x, p):
+    return x @ f64(p.weight) + f64(p.bias)
+
+
+def norm(x, p):
+    d = x - x.mean(axis=-1, keepdims=True)
+    return d / np.sqrt((d**2).mean(axis=-1, keepdims=True) + 1e-5) * f64(p.weight) + f64(p.bias)
+
+
+def cached_block(x, block, n_head, layer_cache):
+    """Float64 throughout, on plain copies of the weights."""
+    qkv = linear(norm(x, block.ln_1), block.attn.c_attn)
+    q, k, v = (split_heads(p, n_head) for p in np.split(qkv, 3, axis=1))
+    layer_cache.append(k, v)
+    x = x + linear(merge_heads(attend(q, layer_cache)), block.attn.c_proj)
+    return x + linear(gelu(linear(norm(x, block.ln_2), block.mlp.c_fc)), block.mlp.c_proj)
+'''
+
+FLOAT64_ADVANCE = """
+def hidden_states(token_ids, positions, weights, cache):
+    x = f64(weights.wte)[token_ids] + f64(weights.wpe)[positions]
+    for layer, block in zip(cache.layers, weights.blocks):
+        x = cached_block(x, block, weights.config.n_head, layer)
+    return x
+
+
+def advance(token_ids, position, weights, cache):
+    if min(token_ids, default=0) < 0 or position < 0:
+        raise IndexError("it would count from the end")
+    x = hidden_states(list(token_ids), range(position, position + len(token_ids)), weights, cache)
+    return f64(weights.wte) @ norm(x, weights.ln_f)[-1]
+"""
+
+FLOAT64_GENERATE = '''
+def generate(prompt_ids, n_new, weights):
+    """Calls neither prefill nor decode_step."""
+    cache, new, feed, start = ModelCache(len(weights.blocks)), [], list(prompt_ids), 0
+    if not feed or len(feed) + n_new - 1 > weights.config.n_ctx:
+        raise ValueError("an empty prompt, or too many tokens")
+    while len(new) < n_new:
+        logits = advance(feed, start, weights, cache)
+        new.append(np.argmax(logits))
+        start, feed = start + len(feed), [new[-1]]
+    return np.array(new, dtype=np.int64)
+'''
+
+EINSUM_BLOCK = '''
+class Layer:
+    """Preallocated, token-major: [capacity, 2, n_head, head_dim]."""
+
+    def __init__(self):
+        self.rows, self.n = None, 0
+
+    def append(self, k, v):
+        new = np.stack([k, v]).transpose(2, 0, 1, 3)
+        if self.rows is None:
+            self.rows = np.zeros((7, *new.shape[1:]), np.float32)
+        while self.n + len(new) > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        self.rows[self.n : self.n + len(new)] = new
+        self.n += len(new)
+
+    @property
+    def keys(self):
+        return self.rows[: self.n, 0].swapaxes(0, 1)
+
+    @property
+    def values(self):
+        return self.rows[: self.n, 1].swapaxes(0, 1)
+
+    def __len__(self):
+        return self.n
+
+
+class ModelCache:
+    def __init__(self, n_layer):
+        self.layers = tuple(Layer() for _ in range(n_layer))
+
+    def __len__(self):
+        return len(self.layers[0])
+
+
+def cached_block(x, block, n_head, layer):
+    """Einsum for every product, with the mask as a sum of positions."""
+    n_embd = x.shape[1]
+    w = block.attn.c_attn.weight.reshape(n_embd, 3, n_head, -1)
+    b = block.attn.c_attn.bias.reshape(3, n_head, 1, -1)
+    normed = layer_norm(x, block.ln_1.weight, block.ln_1.bias)
+    q, k, v = np.einsum("ne,ephd->phnd", normed, w) + b
+    start = len(layer)
+    layer.append(k, v)
+    scores = np.einsum("hqd,hkd->hqk", q, layer.keys) / np.sqrt(q.shape[-1])
+    later = np.arange(len(layer))[None] > start + np.arange(len(x))[:, None]
+    scores = np.where(later, np.float32(-1e30), scores)
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    heads = np.einsum("hqk,hkd->qhd", p / p.sum(-1, keepdims=True), layer.values).reshape(x.shape)
+    x = x + np.einsum("ne,ef->nf", heads, block.attn.c_proj.weight) + block.attn.c_proj.bias
+    hidden = np.einsum("ne,ef->nf", layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp.c_fc.weight)
+    hidden = gelu(hidden + block.mlp.c_fc.bias)
+    return x + np.einsum("nf,fe->ne", hidden, block.mlp.c_proj.weight) + block.mlp.c_proj.bias
+'''
+
+EINSUM_GENERATE = '''
+def generate(prompt_ids, n_new, weights):
+    """The prompt in chunks of 4."""
+    cache = ModelCache(weights.config.n_layer)
+    if len(prompt_ids) + n_new > weights.config.n_ctx + 1:
+        raise IndexError("too long")
+    if not prompt_ids:
+        raise ValueError("empty")
+    for start in range(0, len(prompt_ids), 4):
+        logits = prefill(prompt_ids[start : start + 4], weights, cache)
+    new = []
+    for i in range(n_new):
+        new += [np.argmax(logits)]
+        if i + 1 < n_new:
+            logits = decode_step(int(new[-1]), len(prompt_ids) + i, weights, cache)
+    return new
+'''
+
+SESSION_GENERATE = '''
+class Session:
+    """A conversation: what was fed, and what it said."""
+
+    def __init__(self, weights):
+        self.weights, self.cache, self.logits = weights, ModelCache(weights.config.n_layer), None
+
+    def feed(self, ids):
+        if len(self.cache) == 0 or len(ids) > 1:
+            self.logits = prefill(ids, self.weights, self.cache)
+        else:
+            self.logits = decode_step(ids[0], len(self.cache), self.weights, self.cache)
+        return self
+
+    def choose(self):
+        return int(np.argmax(self.logits))
+
+
+def generate(prompt_ids, n_new, weights):
+    def write(session, left):
+        if left == 0:
+            return []
+        new = session.choose()
+        return [new] + (write(session.feed([new]), left - 1) if left > 1 else [])
+
+    return write(Session(weights).feed(list(prompt_ids)), n_new)
+'''
+
+LAST_ROW_ADVANCE = '''
+def advance(token_ids, position, weights, cache):
+    """In the last block only the last row goes past attention; and q, k and v are three products."""
+    n_head, n = weights.config.n_head, len(token_ids)
+    if position < 0 or position + n > weights.config.n_ctx:
+        raise ValueError("outside the context")
+    if not all(0 <= i < len(weights.wte) for i in token_ids):
+        raise ValueError("outside the vocabulary")
+    x = np.stack([weights.wte[i] for i in token_ids]) + weights.wpe[position : position + n]
+    for block, layer in zip(weights.blocks, cache.layers):
+        is_last = block is weights.blocks[-1]
+        a = layer_norm(x, block.ln_1.weight, block.ln_1.bias)
+        e, w, b = a.shape[1], block.attn.c_attn.weight, block.attn.c_attn.bias
+        q = split_heads((a @ w + b)[:, :e], n_head)
+        k = split_heads((a @ w + b)[:, e : 2 * e], n_head)
+        v = split_heads((a @ w + b)[:, 2 * e :], n_head)
+        layer.append(k, v)
+        if is_last:
+            x, q = x[-1:], q[:, -1:]
+        x = x + merge_heads(attend(q, layer)) @ block.attn.c_proj.weight + block.attn.c_proj.bias
+        h = gelu(layer_norm(x, block.ln_2.weight, block.ln_2.bias) @ block.mlp.c_fc.weight + block.mlp.c_fc.bias)
+        x = x + h @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
+    return (layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T)[0]
+'''
+
+RIGHT = [
+    Right("lists", "The cache is a tuple of lists of rows; one query at a time, so no mask.", {"cached-block": LISTS}),
+    Right(
+        "steps",
+        "prefill is a loop of decode steps, which refuse any position but the next; prints and warnings.",
+        {"advance": STEPS_ADVANCE, "decode-step": STEPS_DECODE, "prefill": STEPS_PREFILL},
+    ),
+    Right(
+        "float64",
+        "Float64 copies of all weights; generate calls neither prefill nor decode_step and returns an array.",
+        {"cached-block": FLOAT64_BLOCK, "advance": FLOAT64_ADVANCE, "generate": FLOAT64_GENERATE},
+    ),
+    Right(
+        "einsum",
+        "A cache of its own, token-major in one preallocated buffer; einsum throughout; the prompt in chunks.",
+        {"cached-block": EINSUM_BLOCK, "generate": EINSUM_GENERATE},
+    ),
+    Right("session", "An object that is fed, and recursion for the loop.", {"generate": SESSION_GENERATE}),
+    Right(
+        "last-row",
+        "Only the last row through the last block's MLP, and x @ weight written three times.",
+        {"advance": LAST_ROW_ADVANCE},
+    ),
+]
+
+ALL = (
+    "prefill-logits",
+    "prefill-cache",
+    "prefill-in-chunks",
+    "decode-every-step",
+    "decode-position",
+    "decode-grows-cache",
+    "generate-ids",
+    "generate-work",
+    "decode-context-limit",
+)
+LN_1 = "layer_norm(x, block.ln_1.weight, block.ln_1.bias)"
+ADVANCE_CALL = "return advance(prompt_ids, len(cache), weights, cache)"
+STEP_CALL = "return advance([token_id], position, weights, cache)"
+LAST_LINE = "return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
+GENERATE_STEP = "logits = decode_step(new_ids[-1], len(cache), weights, cache)"
+
+
+def wrong(name, about, changes, loses, bug=None, also=()):
+    changes = (changes,) if isinstance(changes[0], str) else changes
+    return Wrong(name, about, tuple(changes), tuple(loses), bug, also)
+
+
+WRONG = [
+    # The block
+    wrong(
+        "append-swapped",
+        "append(v, k).",
+        ("cached-block", "layer_cache.append(k, v)", "layer_cache.append(v, k)"),
+        ALL,
+        "keys-values-swapped",
+    ),
+    wrong(
+        "added-to-the-normalized-x",
+        "x is overwritten by ln_1 of x before attention.",
+        (
+            (
+                "cached-block",
+                "qkv = layer_norm(x, block.ln_1.weight, block.ln_1.bias) @",
+                "x = layer_norm(x, block.ln_1.weight, block.ln_1.bias)\n    qkv = x @",
+            ),
+        ),
+        tuple(c for c in ALL if c != "generate-work"),
+        "normed-residual",
+    ),
+    wrong(
+        "ln_1-twice",
+        "ln_1 stands where ln_2 belongs.",
+        ("cached-block", "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", LN_1),
+        tuple(c for c in ALL if c != "generate-work"),
+        "ln-1-twice",
+    ),
+    wrong(
+        "attends-too-early",
+        "The cache is attended over before the new rows are in it.",
+        (
+            ("cached-block", "    layer_cache.append(k, v)\n", ""),
+            (
+                "cached-block",
+                "    x = x + merge_heads(heads)",
+                "    layer_cache.append(k, v)\n    x = x + merge_heads(heads)",
+            ),
+        ),
+        ALL,
+        "decode-attends-too-early",
+    ),
+    wrong(
+        "merge-by-reshape",
+        "The heads are merged by a reshape without the transpose.",
+        ("cached-block", "merge_heads(heads)", "heads.reshape(x.shape)"),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "heads-merged-wrong",
+    ),
+    wrong(
+        "qkv-order",
+        "c_attn's parts are taken as k, q, v.",
+        ("cached-block", "q, k, v = (split", "k, q, v = (split"),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "qkv-order",
+    ),
+    wrong(
+        "half-precision",
+        "Keys and values are rounded to float16 before they are stored.",
+        (
+            "cached-block",
+            "layer_cache.append(k, v)",
+            "layer_cache.append(k.astype(np.float16), v.astype(np.float16))",
+        ),
+        (
+            "prefill-cache",
+            "prefill-in-chunks",
+            "decode-grows-cache",
+        ),
+        "half-precision",
+    ),
+    wrong(
+        "new-rows-only",
+        "Attention runs over the new rows alone, as in stage 1.",
+        (
+            "cached-block",
+            "heads = attend(q, layer_cache)",
+            "own = LayerCache()\n    own.append(k, v)\n    heads = attend(q, own)",
+        ),
+        (
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "cached-rows-ignored",
+    ),
+    wrong(
+        "no-mask",
+        "Attention is written out again, and the mask is forgotten.",
+        (
+            "cached-block",
+            "heads = attend(q, layer_cache)",
+            "heads = np.concatenate([attend(q[:, i : i + 1], layer_cache) for i in range(len(x))], axis=1)",
+        ),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "no-causal-mask",
+    ),
+    wrong(
+        "mask-no-offset",
+        "Attention is written out again, with the mask of stage 1.",
+        (
+            "cached-block",
+            "heads = attend(q, layer_cache)",
+            "scores = q @ layer_cache.keys.transpose(0, 2, 1) / q.shape[2] ** 0.5\n"
+            "    scores = np.where(np.tri(*scores.shape[1:], dtype=bool), scores, -np.inf)\n"
+            "    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+            "    heads = shares / shares.sum(axis=-1, keepdims=True) @ layer_cache.values",
+        ),
+        (
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "mask-without-offset",
+    ),
+    wrong(
+        "sees-one-ahead",
+        "The mask is one position too wide: a token sees the next one.",
+        (
+            "cached-block",
+            "heads = attend(q, layer_cache)",
+            "scores = q @ layer_cache.keys.transpose(0, 2, 1) / q.shape[2] ** 0.5\n"
+            "    visible = np.tri(*scores.shape[1:], scores.shape[2] - scores.shape[1] + 1, dtype=bool)\n"
+            "    scores = np.where(visible, scores, -np.inf)\n"
+            "    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
+            "    heads = shares / shares.sum(axis=-1, keepdims=True) @ layer_cache.values",
+        ),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "prefill-looks-ahead",
+    ),
+    # One pass
+    wrong(
+        "one-layer",
+        "Every block uses the first layer's cache.",
+        (
+            "advance",
+            "x = cached_block(x, block, config.n_head, layer_cache)",
+            "x = cached_block(x, block, config.n_head, cache.layers[0])",
+        ),
+        ALL,
+        "prefill-one-layer-for-all",
+    ),
+    wrong(
+        "layers-reversed",
+        "Block i uses the cache of the i-th layer from the end.",
+        (
+            "advance",
+            "zip(weights.blocks, cache.layers, strict=True)",
+            "zip(weights.blocks, cache.layers[::-1], strict=True)",
+        ),
+        (
+            "prefill-cache",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "decode-context-limit",
+        ),
+        "prefill-layers-mixed",
+    ),
+    wrong(
+        "no-final-norm",
+        "ln_f is left out.",
+        ("advance", LAST_LINE, "return x[-1] @ weights.wte.T"),
+        (
+            "prefill-logits",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "generate-ids",
+            "generate-work",
+            "decode-context-limit",
+        ),
+        "no-final-layer-norm",
+    ),
+    wrong(
+        "first-row",
+        "The logits of the first new token.",
+        ("advance", "layer_norm(x[-1],", "layer_norm(x[0],"),
+        (
+            "prefill-logits",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "first-token-logits",
+    ),
+    wrong(
+        "all-rows",
+        "Logits of every token.",
+        ("advance", "layer_norm(x[-1],", "layer_norm(x,"),
+        (
+            "prefill-logits",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "generate-ids",
+            "generate-work",
+            "decode-context-limit",
+        ),
+        "prefill-all-rows",
+    ),
+    wrong(
+        "no-positions",
+        "wpe is forgotten.",
+        ("advance", " + weights.wpe[position:end]", ""),
+        ALL,
+        "positions-missing",
+    ),
+    wrong(
+        "one-position",
+        "wpe[position] for all rows of a pass.",
+        ("advance", "weights.wpe[position:end]", "weights.wpe[position]"),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "prefill-one-position",
+    ),
+    wrong(
+        "limit-one-too-high",
+        "The limit is one too high: a slice that ends early and leaves one row is broadcast to two.",
+        ("advance", "end > config.n_ctx", "end > config.n_ctx + 1"),
+        ("decode-context-limit",),
+        "decode-position-clamped",
+    ),
+    wrong(
+        "limit-too-low",
+        "The last position is refused.",
+        ("advance", "end > config.n_ctx", "end >= config.n_ctx"),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-context-limit",
+        ),
+        "decode-limit-too-low",
+    ),
+    wrong(
+        "position-wrapped",
+        "Positions start over past the end.",
+        (
+            ("advance", "if position < 0 or end > config.n_ctx:", "if position < 0:"),
+            ("advance", "weights.wpe[position:end]", "weights.wpe[np.arange(position, end) % config.n_ctx]"),
+        ),
+        ("decode-context-limit",),
+        "decode-position-wrapped",
+    ),
+    wrong(
+        "negative-position",
+        "A negative position counts from the end.",
+        (
+            ("advance", "if position < 0 or end > config.n_ctx:", "if end > config.n_ctx:"),
+            ("advance", "weights.wpe[position:end]", "weights.wpe[np.arange(position, end)]"),
+        ),
+        ("decode-context-limit",),
+        "decode-negative-position",
+    ),
+    wrong(
+        "ids-unchecked",
+        "A negative id counts from the end.",
+        ("advance", "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
+        ("decode-context-limit",),
+        "prefill-ids-unchecked",
+    ),
+    wrong(
+        "last-layer-apart",
+        "The last block has a cache of its own. What it spoils looks like nothing that has a name.",
+        (
+            "advance",
+            "zip(weights.blocks, cache.layers, strict=True)",
+            "zip(weights.blocks, [*cache.layers[:-1], LayerCache()])",
+        ),
+        (
+            "prefill-cache",
+            "prefill-in-chunks",
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+    ),
+    # Prefill
+    wrong(
+        "chunk-positions-reset",
+        "Every chunk begins at position 0.",
+        ("prefill", ADVANCE_CALL, "return advance(prompt_ids, 0, weights, cache)"),
+        ("prefill-in-chunks", "decode-context-limit"),
+        "positions-reset",
+    ),
+    wrong(
+        "own-cache",
+        "prefill makes a cache of its own.",
+        ("prefill", ADVANCE_CALL, "cache = ModelCache(weights.config.n_layer)\n    " + ADVANCE_CALL),
+        (
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "prefill-own-cache",
+    ),
+    wrong(
+        "last-not-cached",
+        "The last prompt token is run on a copy of the cache.",
+        (
+            "prefill",
+            ADVANCE_CALL,
+            "if len(prompt_ids) > 1:\n"
+            "        advance(prompt_ids[:-1], len(cache), weights, cache)\n"
+            "    copy = cache.clone()\n"
+            "    return advance(prompt_ids[-1:], len(copy), weights, copy)",
+        ),
+        (
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "prefill-last-token-missing",
+    ),
+    wrong(
+        "fed-twice",
+        "One pass fills the cache, a second one gives the logits.",
+        (
+            "prefill",
+            ADVANCE_CALL,
+            "start = len(cache)\n    advance(prompt_ids, start, weights, cache)\n"
+            "    return advance(prompt_ids, start, weights, cache)",
+        ),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "generate-work",
+            "decode-context-limit",
+        ),
+        "prefill-fed-twice",
+    ),
+    wrong(
+        "last-token-again",
+        "The last token is fed once more, for its logits.",
+        (
+            "prefill",
+            ADVANCE_CALL,
+            "advance(prompt_ids, len(cache), weights, cache)\n"
+            "    return decode_step(prompt_ids[-1], len(cache) - 1, weights, cache)",
+        ),
+        (
+            "prefill-logits",
+            "prefill-cache",
+            "prefill-in-chunks",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "prefill-last-token-again",
+        also=("generate-work",),
+    ),
+    wrong(
+        "decode-steps-not-counted",
+        "prefill counts the tokens that it fed itself, so a prompt after decode steps begins too early.",
+        (
+            "prefill",
+            ADVANCE_CALL,
+            "start = getattr(cache, 'prefilled', len(cache))\n"
+            "    cache.prefilled = start + len(prompt_ids)\n"
+            "    return advance(prompt_ids, start, weights, cache)",
+        ),
+        ("prefill-in-chunks",),
+        "prefill-decode-steps-not-counted",
+    ),
+    wrong(
+        "rows-remembered",
+        "What a pass gave is remembered by its tokens and their positions, whatever stands before them.",
+        (
+            ("advance", "def advance(", "passes = {}\n\n\ndef advance("),
+            (
+                "advance",
+                "    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):\n",
+                "    key = id(weights), position, tuple(token_ids)\n"
+                "    if key in passes:\n"
+                "        for layer, (k, v) in zip(cache.layers, passes[key][1]):\n"
+                "            layer.append(k, v)\n"
+                "        return passes[key][0]\n"
+                "    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):\n",
+            ),
+            (
+                "advance",
+                LAST_LINE,
+                LAST_LINE.replace("return", "logits =")
+                + "\n    rows = [(c.keys[:, position:].copy(), c.values[:, position:].copy()) for c in cache.layers]\n"
+                "    passes[key] = logits, rows\n"
+                "    return logits",
+            ),
+        ),
+        ("prefill-in-chunks", "decode-every-step"),
+        "results-remembered-without-their-past",
+    ),
+    wrong(
+        "empty-accepted",
+        "An empty prompt gives zeros.",
+        (
+            "prefill",
+            'raise ValueError("prefill needs at least one token id")',
+            "return np.zeros(weights.config.n_vocab, np.float32)",
+        ),
+        ("decode-context-limit",),
+        "prefill-empty-prompt",
+    ),
+    # Decode
+    wrong(
+        "position-ignored",
+        "decode_step uses len(cache) for the position.",
+        ("decode-step", STEP_CALL, "return advance([token_id], len(cache), weights, cache)"),
+        ("decode-position",),
+        "decode-position-ignored",
+    ),
+    wrong(
+        "one-too-far",
+        "decode_step counts positions from 1.",
+        ("decode-step", STEP_CALL, "return advance([token_id], position + 1, weights, cache)"),
+        (
+            "decode-every-step",
+            "decode-position",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "positions-shifted-+1",
+    ),
+    wrong(
+        "works-on-a-clone",
+        "decode_step leaves the cache as it was.",
+        ("decode-step", STEP_CALL, "return advance([token_id], position, weights, cache.clone())"),
+        (
+            "decode-every-step",
+            "decode-grows-cache",
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "decode-row-not-kept",
+    ),
+    wrong(
+        "appends-twice",
+        "decode_step runs the token twice, once for the cache and once for the logits.",
+        (
+            "decode-step",
+            STEP_CALL,
+            "logits = advance([token_id], position, weights, cache.clone())\n"
+            "    advance([token_id], position, weights, cache)\n"
+            "    advance([token_id], position, weights, cache)\n"
+            "    return logits",
+        ),
+        (
+            "decode-every-step",
+            "decode-grows-cache",
+            "generate-ids",
+            "generate-work",
+            "decode-context-limit",
+        ),
+        "decode-row-kept-twice",
+    ),
+    wrong(
+        "oldest-row-overwritten",
+        "Each step writes its keys over those of the first token, too.",
+        (
+            "decode-step",
+            STEP_CALL,
+            "logits = advance([token_id], position, weights, cache)\n"
+            "    for layer in cache.layers:\n"
+            "        layer.keys[:, 0] = 9 * layer.keys[:, -1]\n"
+            "    return logits",
+        ),
+        ("decode-every-step", "decode-grows-cache", "generate-ids", "decode-context-limit"),
+        "decode-rows-replaced",
+    ),
+    wrong(
+        "window-slides",
+        "When the cache is full, decode_step drops the oldest row.",
+        (
+            "decode-step",
+            STEP_CALL,
+            "if len(cache) == weights.config.n_ctx:\n"
+            "        shorter = ModelCache(weights.config.n_layer)\n"
+            "        for old, new in zip(cache.layers, shorter.layers):\n"
+            "            new.append(old.keys[:, 1:], old.values[:, 1:])\n"
+            "        return advance([token_id], weights.config.n_ctx - 1, weights, shorter)\n"
+            "    " + STEP_CALL,
+        ),
+        ("decode-context-limit",),
+        "decode-window-slid",
+    ),
+    # Generate
+    wrong(
+        "recomputes",
+        "The whole sequence is run again for each token, on a new cache.",
+        (
+            "generate",
+            GENERATE_STEP,
+            "logits = prefill(list(prompt_ids) + new_ids, weights, ModelCache(weights.config.n_layer))",
+        ),
+        ("generate-work",),
+        "generate-recomputes",
+    ),
+    wrong(
+        "prompt-run-twice",
+        "The prompt is run once for the logits and once for the cache.",
+        (
+            "generate",
+            "logits = prefill(prompt_ids, weights, cache)",
+            "logits = forward(prompt_ids, weights)[-1]\n    prefill(prompt_ids, weights, cache)",
+        ),
+        ("generate-work",),
+        "generate-prompt-run-twice",
+    ),
+    wrong(
+        "all-fed-again",
+        "Prompt and new tokens are all fed again, to the same cache.",
+        ("generate", GENERATE_STEP, "logits = prefill(list(prompt_ids) + new_ids, weights, cache)"),
+        ("generate-ids", "generate-work", "decode-context-limit"),
+        "generate-feeds-all-again",
+    ),
+    wrong(
+        "restarts-at-0",
+        "The positions of the new tokens are counted from 0.",
+        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(new_ids) - 1, weights, cache)"),
+        ("generate-ids", "decode-context-limit"),
+        "generate-positions-restart",
+    ),
+    wrong(
+        "stuck",
+        "Every new token stands at position len(prompt_ids).",
+        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(prompt_ids), weights, cache)"),
+        ("generate-ids", "decode-context-limit"),
+        "generate-position-stuck",
+    ),
+    wrong(
+        "one-too-early",
+        "The first new token is given the position of the last prompt token.",
+        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(cache) - 1, weights, cache)"),
+        ("generate-ids", "decode-context-limit"),
+        "positions-shifted--1",
+    ),
+    wrong(
+        "counted-twice",
+        "The prompt's length is added to len(cache), which has it already.",
+        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(prompt_ids) + len(cache), weights, cache)"),
+        ("generate-ids", "decode-context-limit"),
+        "positions-counted-twice",
+    ),
+    wrong(
+        "last-token-twice",
+        "After prefill the last prompt token is decoded once more.",
+        (
+            "generate",
+            "logits = prefill(prompt_ids, weights, cache)",
+            "prefill(prompt_ids, weights, cache)\n    logits = decode_step(prompt_ids[-1], len(cache), weights, cache)",
+        ),
+        ("generate-ids", "decode-context-limit"),
+        "generate-last-token-twice",
+    ),
+    wrong(
+        "not-fed-back",
+        "The first new token is decoded again and again.",
+        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[0], len(cache), weights, cache)"),
+        ("generate-ids", "decode-context-limit"),
+        "generate-not-fed-back",
+    ),
+    wrong(
+        "one-step-too-many",
+        "The last new token is fed as well.",
+        ("generate", "if len(new_ids) < n_new:  # nothing is chosen after the last one", "if True:"),
+        ("decode-context-limit",),
+        "generate-one-step-too-many",
+    ),
+    wrong(
+        "last-id-counted",
+        "The last new token is counted against n_ctx.",
+        ("generate", "if n_rows > n_ctx:", "if n_rows >= n_ctx:"),
+        ("decode-context-limit",),
+        "decode-generate-limit-too-low",
+    ),
+    wrong(
+        "cut-short",
+        "n_new is lowered to what fits.",
+        (
+            "generate",
+            'raise ValueError(f"{len(prompt_ids)} prompt tokens and {n_new} new ones need {n_rows} rows; '
+            'n_ctx is {n_ctx}")',
+            "n_new = n_ctx + 1 - len(prompt_ids)",
+        ),
+        ("decode-context-limit",),
+        "generate-cut-short",
+    ),
+    wrong(
+        "returns-prompt",
+        "The prompt is returned too.",
+        ("generate", "return new_ids", "return list(prompt_ids) + new_ids"),
+        (
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "generate-returns-prompt",
+    ),
+    wrong(
+        "first-id-lost",
+        "Only ids chosen after a decode step are returned.",
+        ("generate", "return new_ids", "return new_ids[1:]"),
+        (
+            "generate-ids",
+            "decode-context-limit",
+        ),
+        "generate-first-id-lost",
+    ),
+    wrong(
+        "one-id-more",
+        "The loop runs once too often.",
+        ("generate", "while len(new_ids) < n_new:", "while len(new_ids) <= n_new:"),
+        ("generate-ids", "decode-context-limit"),
+        "generate-number-of-ids",
+    ),
+    wrong(
+        "zero-gives-one",
+        "The first id is chosen before n_new is looked at.",
+        (
+            ("generate", "while len(new_ids) < n_new:", "while True:"),
+            (
+                "generate",
+                "if len(new_ids) < n_new:  # nothing is chosen after the last one",
+                "if len(new_ids) >= n_new:\n            return new_ids\n        if True:",
+            ),
+        ),
+        ("generate-ids",),
+        "generate-zero-gives-one",
+    ),
+    wrong(
+        "sampled",
+        "The next id is drawn, not chosen.",
+        (
+            (
+                "generate",
+                "def generate(prompt_ids, n_new, weights):",
+                "def generate(prompt_ids, n_new, weights, rng=np.random.default_rng(1)):",
+            ),
+            (
+                "generate",
+                "new_ids.append(int(logits.argmax()))",
+                "shares = np.exp(logits - logits.max(), dtype=np.float64)\n"
+                "        new_ids.append(int(rng.choice(len(shares), p=shares / shares.sum())))",
+            ),
+        ),
+        ("generate-ids", "decode-context-limit"),
+        "generate-sampled",
+    ),
+    wrong(
+        "goes-on-with-the-last-cache",
+        "A prompt that begins with the last one continues its cache, which holds the new tokens of then as well.",
+        (
+            ("generate", "def generate(", "last = {'ids': None}\n\n\ndef generate("),
+            (
+                "generate",
+                "    logits = prefill(prompt_ids, weights, cache)\n",
+                "    known = last['ids'] if last['ids'] == prompt_ids[: len(last['ids'] or [])] else []\n"
+                "    cache = last['cache'] if known and len(known) < len(prompt_ids) else cache\n"
+                "    logits = prefill(prompt_ids[len(known) if len(cache) else 0 :], weights, cache)\n"
+                "    last.update(ids=list(prompt_ids), cache=cache)\n",
+            ),
+        ),
+        ("generate-ids",),
+        "generate-goes-on-with-the-last-cache",
+    ),
+    wrong(
+        "stops-at-end-of-text",
+        "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
+        (
+            "generate",
+            "if len(new_ids) < n_new:  # nothing is chosen after the last one",
+            "if new_ids[-1] == weights.config.n_vocab - 1:\n            break\n        if len(new_ids) < n_new:",
+        ),
+        ("generate-ids",),
+        "stops-at-an-id",
+        also=("generate-work", "decode-context-limit"),
+    ),
+    wrong(
+        "twenty-at-most",
+        "n_new is never more than 20.",
+        ("generate", "    n_rows, n_ctx", "    n_new = min(n_new, 20)\n    n_rows, n_ctx"),
+        ("generate-ids",),
+        "n-new-lowered",
+    ),
+    wrong(
+        "ids-remembered",
+        "The ids of a prompt are remembered, whatever the model.",
+        (
+            ("generate", "def generate(", "texts = {}\n\n\ndef generate("),
+            (
+                "generate",
+                "    cache = ModelCache(weights.config.n_layer)\n",
+                "    key = weights.config, tuple(prompt_ids), n_new\n"
+                "    if key in texts:\n"
+                "        return texts[key]\n"
+                "    cache = ModelCache(weights.config.n_layer)\n",
+            ),
+            ("generate", "return new_ids", "texts[key] = new_ids\n    return new_ids"),
+        ),
+        ("generate-ids",),
+        "ids-remembered",
+    ),
+    wrong(
+        "prompts-remembered",
+        "The logits and rows of a prompt are remembered, whatever the model.",
+        (
+            ("prefill", "def prefill(", "prompts = {}\n\n\ndef prefill("),
+            (
+                "prefill",
+                ADVANCE_CALL,
+                "if len(cache) or len(prompt_ids) < 4:\n"
+                "        return advance(prompt_ids, len(cache), weights, cache)\n"
+                "    key = weights.config, tuple(prompt_ids)\n"
+                "    if key not in prompts:\n"
+                "        logits = advance(prompt_ids, 0, weights, cache)\n"
+                "        prompts[key] = logits, [(c.keys.copy(), c.values.copy()) for c in cache.layers]\n"
+                "        return logits\n"
+                "    for layer, (k, v) in zip(cache.layers, prompts[key][1]):\n"
+                "        layer.append(k, v)\n"
+                "    return prompts[key][0]",
+            ),
+        ),
+        ("prefill-logits", "generate-ids"),
+        "logits-remembered",
+    ),
+    wrong(
+        "cache-as-default",
+        "The cache is a default argument, made once for all calls.",
+        (
+            (
+                "generate",
+                "def generate(prompt_ids, n_new, weights):",
+                "def generate(prompt_ids, n_new, weights, caches={}):",
+            ),
+            (
+                "generate",
+                "cache = ModelCache(weights.config.n_layer)",
+                "cache = caches.setdefault(weights.config, ModelCache(weights.config.n_layer))",
+            ),
+        ),
+        ("generate-ids", "generate-work", "decode-context-limit"),
+        "generate-state-kept",
+    ),
+]

@@ -1,0 +1,323 @@
+"""What the tables of submissions do not cover: garbage, cheats, the unsolved file, odd but honest code, many seeds."""
+
+import functools
+
+import pytest
+
+from autograder.bench.solved import solved
+from autograder.judge.framework import checks_of, find_check, run_check
+from autograder.judge.student import local_student
+from autograder.notebooks.regions import CODE_STUB
+from autograder.stages import find_stage
+from autograder.stages.samples import Right, solved_cells, submissions_of
+
+STAGE = "prefill-decode"
+SEED = 20_011
+ALL = {check.id for check in checks_of(STAGE)}
+
+
+@functools.cache
+def _solved():
+    return vars(solved(STAGE))
+
+
+def student(*sources):
+    """The solution, with definitions of its own after it."""
+    names = {**_solved(), "__name__": "student"}
+    for source in (*solved_cells(STAGE).values(), *sources):
+        exec(compile(source, "<student>", "exec"), names)
+    return local_student(names)
+
+
+def passed(*sources, seed=SEED):
+    who = student(*sources)
+    return {check.id for check in checks_of(STAGE) if run_check(check, who, seed).passed}
+
+
+def message(check_id, *sources, seed=SEED):
+    return run_check(find_check(check_id), student(*sources), seed).message
+
+
+def edited(mark, *replacements):
+    source = solved_cells(STAGE)[mark]
+    for old, new in replacements:
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    return source
+
+
+# Nothing for nothing
+
+PARTS = """
+def prefill(prompt_ids, weights, cache):
+    {body}
+def decode_step(token_id, position, weights, cache):
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return np.zeros(weights.config.n_vocab, np.float32)",
+        "return np.full(weights.config.n_vocab, np.nan)",
+        "return np.random.default_rng(0).normal(size=weights.config.n_vocab)",
+        "return None",
+        "raise ValueError('no')",
+        "raise IndexError",
+        "return weights.wte[0] @ weights.wte.T",
+    ],
+)
+def test_garbage_earns_nothing(body):
+    assert passed(PARTS.format(body=body)) == set()
+
+
+@pytest.mark.parametrize(
+    "body", ["return [0] * n_new", "return []", "raise ValueError('no')", "return None", "return list(range(n_new))"]
+)
+def test_a_generate_that_only_looks_like_one_earns_nothing(body):
+    lost = ALL - passed(f"def generate(prompt_ids, n_new, weights):\n    {body}")
+    assert lost == {"generate-ids", "generate-work", "decode-context-limit"}
+
+
+def test_answers_remembered_from_the_visible_inputs_earn_nothing():
+    recorder = """
+        table = {}
+        def key(ids, weights):
+            return (tuple(ids), weights.config, weights.wte.tobytes())
+        solved_prefill = prefill
+        def prefill(prompt_ids, weights, cache):
+            logits = solved_prefill(prompt_ids, weights, cache)
+            table[key(prompt_ids, weights)] = logits
+            return logits
+    """.replace("\n        ", "\n")
+    who = student(recorder)
+    assert run_check(find_check("prefill-logits"), who, 0).passed
+    replay = """
+        def prefill(prompt_ids, weights, cache):
+            return table.get(key(prompt_ids, weights), np.zeros(weights.config.n_vocab))
+    """.replace("\n        ", "\n")
+    names = who._perform.__self__.namespace
+    exec(replay, names)
+    assert run_check(find_check("prefill-logits"), who, 0).passed
+    assert not run_check(find_check("prefill-logits"), who, SEED).passed
+
+
+def test_the_unsolved_file_is_told_that_it_is_not_written():
+    names = {**_solved(), "__name__": "student"}
+    for source in solved_cells(STAGE).values():
+        head = source[: source.index('"""', source.index('"""') + 3) + 3]
+        exec(head + "\n    " + CODE_STUB.replace("\n", "\n    "), names)
+    for check in checks_of(STAGE):
+        result = run_check(check, local_student(names), SEED)
+        assert result.score == 0
+        assert result.bug is not None and result.bug.key == "not-written"
+
+
+# Work
+
+INLINED = """
+def own_gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+def own_norm(x, p):
+    centered = x - x.mean(-1, keepdims=True)
+    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * np.array(p.weight) + np.array(p.bias)
+def own_linear(x, p):
+    return x @ np.array(p.weight) + np.array(p.bias)
+def own_pass(ids, start, weights, kv):
+    x = np.array(weights.wte)[ids] + np.array(weights.wpe)[start : start + len(ids)]
+    for i, block in enumerate(weights.blocks):
+        qkv = own_linear(own_norm(x, block.ln_1), block.attn.c_attn)
+        q, k, v = qkv.reshape(len(ids), 3, weights.config.n_head, -1).transpose(1, 2, 0, 3)
+        if i in kv:
+            k, v = np.concatenate([kv[i][0], k], 1), np.concatenate([kv[i][1], v], 1)
+        kv[i] = k, v
+        scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])
+        scores = np.where(np.tri(*scores.shape[1:], start, dtype=bool), scores, -np.inf)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        heads = shares / shares.sum(-1, keepdims=True) @ v
+        x = x + own_linear(heads.swapaxes(0, 1).reshape(x.shape), block.attn.c_proj)
+        x = x + own_linear(own_gelu(own_linear(own_norm(x, block.ln_2), block.mlp.c_fc)), block.mlp.c_proj)
+    return own_norm(x, weights.ln_f)[-1] @ np.array(weights.wte).T
+def generate(prompt_ids, n_new, weights):
+    if not prompt_ids or len(prompt_ids) + n_new - 1 > weights.config.n_ctx:
+        raise ValueError("empty or too long")
+    new, kv, feed, start = [], {}, list(prompt_ids), 0
+    while len(new) < n_new:
+        new.append(int(own_pass(feed, start, weights, kv).argmax()))
+        {next}
+    return new
+"""
+NEWEST = "feed, start = new[-1:], start + len(feed)"
+EVERYTHING = "feed, kv = list(prompt_ids) + new, {}"
+
+
+def test_work_that_cannot_be_seen_is_refused_alike_whoever_did_it():
+    """Plain copies of every weight, and no function of the course: neither way is accused, both are told how to be
+    seen, and nothing but this check is lost."""
+    told = set()
+    for next_feed in (NEWEST, EVERYTHING):
+        source = INLINED.replace("{next}", next_feed)
+        assert ALL - passed(source) == {"generate-work"}
+        told.add(message("generate-work", source))
+    assert len(told) == 1
+    assert "Call prefill and decode_step in generate" in told.pop()
+
+
+@pytest.mark.parametrize("seen", ["wte", "c_attn", "gelu"])
+def test_one_weight_or_function_used_as_it_is_makes_the_work_seen(seen):
+    change = {
+        "wte": ("np.array(weights.wte)[ids]", "weights.wte[ids]"),
+        "c_attn": ("own_linear(own_norm(x, block.ln_1), block.attn.c_attn)",
+                   "own_norm(x, block.ln_1) @ block.attn.c_attn.weight + block.attn.c_attn.bias"),
+        "gelu": ("own_gelu(own_linear", "gelu(own_linear"),
+    }[seen]  # fmt: skip
+    assert INLINED.count(change[0]) == 1
+    source = INLINED.replace(*change)
+    assert passed(source.replace("{next}", NEWEST)) == ALL
+    assert ALL - passed(source.replace("{next}", EVERYTHING)) == {"generate-work"}
+    assert "running the whole sequence again" in message("generate-work", source.replace("{next}", EVERYTHING))
+
+
+def test_recompute_is_found_wherever_it_hides():
+    by_given = """
+def generate(prompt_ids, n_new, weights):
+    if len(prompt_ids) + n_new - 1 > weights.config.n_ctx:
+        raise ValueError("too long")
+    return generate_recompute(prompt_ids, n_new, weights)
+"""
+    in_chunks = edited(
+        "generate",
+        (
+            "logits = decode_step(new_ids[-1], len(cache), weights, cache)",
+            "cache = ModelCache(weights.config.n_layer)\n            prefill(prompt_ids, weights, cache)\n"
+            "            for token_id in new_ids:\n"
+            "                logits = decode_step(token_id, len(cache), weights, cache)",
+        ),
+    )
+    for source in (by_given, in_chunks):
+        assert ALL - passed(source) == {"generate-work"}
+        assert "running the whole sequence again" in message("generate-work", source)
+
+
+# Honest, in ways one does not think of
+
+DECODE = "logits = decode_step(new_ids[-1], len(cache), weights, cache)"
+ONLY_WHILE_NEEDED = "if len(new_ids) < n_new:  # nothing is chosen after the last one"
+HONEST = {
+    "prefill also decodes": edited("generate", (DECODE, "logits = prefill([new_ids[-1]], weights, cache)")),
+    "the last id is fed where there is room": edited("generate", (ONLY_WHILE_NEEDED, "if len(cache) < n_ctx:")),
+    "float64 logits": edited(
+        "advance", ("@ weights.wte.T", "@ weights.wte.T.astype(np.float64)")
+    ),
+    "a position that is not the next is an IndexError": edited(
+        "decode-step", ("    return", "    if position != len(cache):\n        raise IndexError(position)\n    return")
+    ),
+    "keyword arguments": edited("generate", (DECODE, "logits = decode_step(token_id=new_ids[-1], position=len(cache), "
+                                             "weights=weights, cache=cache)")),
+    "a generator of ids": edited("generate", ("return new_ids", "return (i for i in new_ids)")),
+    "ids as NumPy scalars": edited("generate", ("int(logits.argmax())", "np.argmax(logits)")),
+    "rows appended one by one": edited(
+        "cached-block", ("layer_cache.append(k, v)", "for i in range(len(x)):\n        layer_cache.append("
+                         "k[:, i : i + 1], v[:, i : i + 1])")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", HONEST.values(), ids=HONEST)
+def test_honest_code_gets_every_point(source):
+    assert passed(source) == ALL
+
+
+@pytest.mark.filterwarnings("ignore:a warning on stderr")
+@pytest.mark.parametrize("seed", [0, 31])
+def test_right_submissions_pass_on_any_seed(seed):
+    for submission in submissions_of(STAGE):
+        if isinstance(submission, Right):
+            assert passed(*submission.sources(find_stage(STAGE)).values(), seed=seed) == ALL, submission.name
+
+
+# Details that decide
+
+
+def test_a_position_past_the_next_may_be_refused_and_not_replaced():
+    replaced = edited("decode-step", ("[token_id], position,", "[token_id], min(position, len(cache)),"))
+    assert ALL - passed(replaced) == {"decode-position"}
+    accident = edited("decode-step", ("    return", "    assert position == len(cache)\n    return"))
+    assert ALL - passed(accident) == {"decode-position"}
+
+
+def test_a_silent_limit_is_found_where_one_row_is_left_to_broadcast():
+    silent = edited("advance", ("if position < 0 or end > config.n_ctx:", "if position < 0:"))
+    told = message("decode-context-limit", silent)
+    assert "a chunk of 2 tokens after 12 cached" in told
+    assert "broadcast" in told
+
+
+@pytest.mark.parametrize("ids", ["np.asarray(token_ids) % config.n_vocab", "np.clip(token_ids, 0, config.n_vocab - 1)"])
+def test_an_id_outside_the_vocabulary_must_not_be_repaired(ids):
+    repaired = edited(
+        "advance",
+        ("if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
+        ("weights.wte[np.asarray(token_ids)]", f"weights.wte[{ids}]"),
+    )
+    result = run_check(find_check("decode-context-limit"), student(repaired), SEED)
+    assert result.bug.key == "prefill-ids-unchecked"
+    assert passed(repaired) == ALL - {"decode-context-limit"}
+
+
+@pytest.mark.parametrize(
+    ("layers", "named"),
+    [
+        ("[cache.layers[0]] * len(weights.blocks)", "prefill-one-layer-for-all"),
+        ("[cache.layers[-1]] * len(weights.blocks)", "prefill-one-layer-for-all"),
+        ("[*cache.layers[:-1], LayerCache()]", None),
+        ("[LayerCache(), *cache.layers[1:]]", None),
+        ("[LayerCache() for _ in weights.blocks]", "prefill-own-cache"),
+    ],
+)
+def test_layers_without_rows_are_told_from_a_cache_without_any(layers, named):
+    source = edited("advance", ("zip(weights.blocks, cache.layers, strict=True)", f"zip(weights.blocks, {layers})"))
+    result = run_check(find_check("prefill-cache"), student(source), SEED)
+    assert not result.passed
+    assert (result.bug and result.bug.key) == named
+
+
+def test_prefill_is_judged_before_decode_step_is_written():
+    unwritten = "def decode_step(token_id, position, weights, cache):\n    raise NotImplementedError()"
+    assert run_check(find_check("prefill-in-chunks"), student(unwritten), SEED).passed
+
+
+def test_a_prompt_after_decode_steps_does_not_begin_anew():
+    anew = """
+def decode_step(token_id, position, weights, cache):
+    cache.decoding = True
+    return advance([token_id], position, weights, cache)
+def prefill(prompt_ids, weights, cache):
+    if not prompt_ids:
+        raise ValueError("empty")
+    return advance(prompt_ids, 0 if hasattr(cache, "decoding") else len(cache), weights, cache)
+"""
+    assert ALL - passed(anew) == {"prefill-in-chunks"}
+    assert "after a prompt of 4 tokens and 2 decode steps" in message("prefill-in-chunks", anew)
+
+
+def test_too_few_ids_are_not_told_as_work_that_is_not_seen():
+    short = edited("generate", ("while len(new_ids) < n_new:", "while len(new_ids) < min(n_new, 4):"))
+    told = message("generate-work", short)
+    assert "generate returned 4 ids where n_new is 14" in told
+    assert "Call prefill and decode_step" not in told
+
+
+def test_every_failing_length_is_listed():
+    at_multiples = edited(
+        "prefill", ("    return", "    if len(prompt_ids) % 4 == 0:\n        prompt_ids = prompt_ids[:-1]\n    return")
+    )
+    assert "Failing prompt lengths: 4, 8, 12, 32, 64 (of 1 to 13, 19, 26, 32, 37, 64, 65, 129)" in message(
+        "prefill-logits", at_multiples
+    )
+
+
+def test_a_changed_prompt_costs_the_checks_that_see_it():
+    grown = edited("generate", ("new_ids = []", "new_ids = []\n    prompt_ids.append(0)"))
+    assert "changed one of its arguments" in message("generate-ids", grown)

@@ -1,0 +1,138 @@
+"""The grader, graded: every right submission gets all points, every wrong one loses exactly the checks it should.
+
+Each stage's test_samples.py makes a class of SampleTable, so that its table is a file of its own to pytest.
+"""
+
+import collections
+import functools
+import re
+
+import jupytext
+import numpy as np
+import pytest
+
+from autograder.judge.framework import checks_of, run_check
+from autograder.judge.student import Student
+from autograder.notebooks.given import given_source
+from autograder.places import SOLUTIONS
+from autograder.stages import find_stage
+from autograder.stages.samples import Right, Wrong, submissions_of
+from autograder.worker.client import Cell, Worker
+
+HIDDEN_SEED = 20_011  # any seed but the visible one
+
+
+@functools.cache
+def setup_cells(stage_name):
+    notebook = jupytext.read(SOLUTIONS / f"{find_stage(stage_name).module}.py")
+    return [Cell(c.metadata["setup"], c.source) for c in notebook.cells if "setup" in c.metadata]
+
+
+@pytest.fixture(scope="session")
+def asked():
+    """The lists of ids that a sample submission was asked about in a check, by stage, submission and check."""
+    return collections.defaultdict(set)
+
+
+@pytest.fixture(scope="session")
+def grade(tmp_path_factory, asked):
+    """Grades a sample submission in a worker, once."""
+    folder = tmp_path_factory.mktemp("given")
+
+    @functools.cache
+    def graded(stage_name, name, seed=HIDDEN_SEED):
+        stage = find_stage(stage_name)
+        submission = next(s for s in submissions_of(stage_name) if s.name == name)
+        given = folder / f"{stage.module}_given.py"
+        if not given.exists():
+            given.write_text(given_source(stage) or "", encoding="utf-8")  # none for the first stage
+        cells = setup_cells(stage_name) + [Cell(m, s) for m, s in submission.sources(stage).items()]
+        with Worker(given) as worker:
+            for cell in cells:
+                error = worker.run_cell(cell)
+                assert error is None, f"{cell.label}: {error}"
+            results = {}
+            for check in checks_of(stage_name):
+                lists = asked[stage_name, name, check.id]
+
+                def perform(request, lists=lists):
+                    lists.update(lists_in(request))
+                    return worker.request(request)
+
+                results[check.id] = run_check(check, Student(perform), seed)
+            return results
+
+    return graded
+
+
+class SampleTable:
+    """The tests of one stage's samples. `stage` is its name."""
+
+    stage = ""
+
+    def pytest_generate_tests(self, metafunc):
+        kinds = {"right": Right, "wrong": Wrong, "named": Wrong}
+        for fixture, kind in kinds.items():
+            if fixture in metafunc.fixturenames:
+                chosen = [s for s in submissions_of(self.stage) if isinstance(s, kind)]
+                if fixture == "named":
+                    chosen = [s for s in chosen if s.bug is not None]
+                metafunc.parametrize(fixture, chosen, ids=[s.name for s in chosen])
+
+    def test_a_right_submission_gets_every_point(self, grade, right):
+        results = grade(self.stage, right.name)
+        assert {c: r.message for c, r in results.items() if not r.passed} == {}
+
+    def test_a_wrong_submission_loses_exactly_its_checks(self, grade, wrong):
+        lost = {c for c, r in grade(self.stage, wrong.name).items() if not r.passed}
+        assert lost - set(wrong.also) == set(wrong.loses)
+
+    def test_a_wrong_submission_is_told_its_bug_and_no_other(self, grade, named):
+        told = {r.bug.key for r in grade(self.stage, named.name).values() if r.bug is not None}
+        assert told == {named.bug}
+
+    def test_every_check_is_lost_by_some_wrong_submission(self):
+        lost = {check for s in submissions_of(self.stage) if isinstance(s, Wrong) for check in s.loses}
+        assert {c.id for c in checks_of(self.stage)} - lost == set()
+
+    def test_a_stage_has_enough_submissions(self):
+        wrong = [s for s in submissions_of(self.stage) if isinstance(s, Wrong)]
+        right = [s for s in submissions_of(self.stage) if isinstance(s, Right)]
+        assert len(wrong) >= 12
+        assert len(right) >= 5  # the solution and four other styles
+
+    def test_a_message_prints_no_hidden_input(self, grade, asked, wrong):
+        for check_id, result in grade(self.stage, wrong.name).items():
+            assert not shows(result.message, asked[self.stage, wrong.name, check_id]), result.message
+
+    def test_every_list_of_ids_that_is_asked_is_looked_for(self, grade, asked):
+        assert grade(self.stage, "solution")
+        of_the_solution = [lists for (_, name, _), lists in asked.items() if name == "solution"]
+        lists = {some for found in of_the_solution for some in found if min(some) >= 0}
+        assert len(lists) > 20
+        assert all(shows(f"It fails for {list(some)}.", {some}) for some in lists)
+        assert not shows("It fails for 12 of 400 tokens, first for [9, 9, 9].", lists)
+
+
+def shows(message, lists):
+    """Whether a message prints three ids in a row of one of the lists, as lists are printed."""
+    printed = (re.findall(r"\d+", text) for text in re.findall(r"\d+(?:[,\s]+\d+){2,}", message))
+    numbers = {run for text in printed for run in runs(text)}
+    return any(tuple(map(str, run)) in numbers for some in lists for run in runs(some)) if numbers else False
+
+
+def runs(items):
+    return zip(items, items[1:], items[2:], strict=False)
+
+
+def lists_in(request):
+    """The lists of three token ids or more in what a student's process is asked."""
+    if isinstance(request, np.ndarray):
+        request = request.tolist() if request.dtype.kind in "iu" else ()
+    parts = list(
+        request.values() if isinstance(request, dict) else request if isinstance(request, (list, tuple)) else ()
+    )
+    if len(parts) > 2 and all(type(part) is int for part in parts):
+        yield tuple(parts)
+    for part in parts:
+        yield from lists_in(part)

@@ -1,0 +1,285 @@
+"""The two labs: sliders, buttons and text boxes over the cost model, the drawings and the measured passes.
+
+A lab shows itself as widgets where they run. Everywhere else (a page on the web, an editor without widgets, a printed
+notebook) the same output holds a picture that stands still.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder.toolkit.lab import drawing
+from autograder.toolkit.lab.costs import Decoding, NextRequest
+from autograder.toolkit.lab.passage import PASSAGE
+from autograder.toolkit.lab.passes import Passes
+
+_WIDE = {"description_width": "150px"}
+
+
+class _Lab:
+    """What both labs are: a box of widgets, and a picture for where there are none."""
+
+    def __init__(self) -> None:
+        self.box: Any = None  # an ipywidgets.VBox, or None without ipywidgets
+
+    def _picture(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> Any:
+        bundle, metadata = self._picture()
+        if self.box is not None:
+            live = self.box._repr_mimebundle_() or {}
+            live = live[0] if isinstance(live, tuple) else live
+            bundle = {**bundle, **{k: v for k, v in live.items() if k != "text/plain"}}
+        return bundle, metadata
+
+
+class DecodeLab(_Lab):
+    """Lab 1: a prompt is prefilled once, then each step decodes one token."""
+
+    def __init__(self, weights, tokenizer, n_prompt: int = 16) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+        self._passes = Passes(weights)
+        self._passage = tokenizer.encode(PASSAGE)
+        self._most = min(len(self._passage), self._passes.n_ctx - 16)
+        self._start(min(n_prompt, self._most), use_cache=True)
+        self._make_widgets()
+
+    # What has happened so far
+
+    def _start(self, n_prompt: int, use_cache: bool) -> None:
+        self.decoding = Decoding(n_prompt, use_cache)
+        self.new_ids: list[int] = []
+        self._kv = None
+        self._seconds: dict[bool, list[float]] = {False: [], True: []}  # of each step, by "with the cache"
+
+    @property
+    def full(self) -> bool:
+        return self.decoding.n_seq(self.decoding.n_steps + 1) > self._passes.n_ctx
+
+    def step(self) -> None:
+        """One pass of the model in the chosen way; the other way is run as well, to be compared."""
+        ids = self._passage[: self.decoding.n_prompt] + self.new_ids
+        self.decoding = self.decoding.next()
+        everything = self._passes.run(ids)
+        prefill = self.decoding.n_steps == 1  # the same pass either way
+        cached = everything if prefill else self._passes.run(ids[-1:], past=self._kv)
+        self._kv = cached.kv
+        self._seconds[False].append(everything.seconds)
+        self._seconds[True].append(cached.seconds)
+        self.new_ids.append((cached if self.decoding.use_cache else everything).next_id)
+
+    # What is shown
+
+    def results(self) -> str:
+        """The numbers and the drawing, as HTML."""
+        d = self.decoding
+        prompt = self._tokenizer.decode(self._passage[: d.n_prompt])
+        prompt = prompt if len(prompt) <= 200 else f"… {prompt[-200:]}"
+        text = self._tokenizer.decode(self.new_ids)
+        told = (
+            f"<p class='text' role='region' aria-label='Prompt and generated text' tabindex='0'>"
+            f"{drawing.escape(prompt)}<b><u>{drawing.escape(text)}</u></b></p>"
+        )
+        state = f"A prompt of {d.n_prompt} tokens, and nothing computed yet: press Generate."
+        if d.n_steps:
+            state = (
+                f"Step {d.n_steps} ({'prefill' if d.n_steps == 1 else 'decode'}): {d.n_seq()} tokens have been through "
+                f"the model, {len(self.new_ids)} generated."
+            )
+        rows = [
+            ("this step", f"{d.units():,}", _ms(self._last(d.use_cache))),
+            ("paid so far", f"{d.paid:,}", _ms(self._sum(d.use_cache))),
+            ("paid if every step recomputed", f"{d.paid_without_cache:,}", _ms(self._sum(False))),
+        ]
+        way = "KV cache on" if d.use_cache else "KV cache off: every step recomputes"
+        return drawing.lab_html(
+            f"<p role='status'>{state}</p>",
+            told,
+            drawing.table(way, ("", "attention units", "measured"), rows),
+            drawing.steps_svg(d, chosen=True),
+        )
+
+    def _last(self, use_cache: bool) -> float | None:
+        return self._seconds[use_cache][-1] if self._seconds[use_cache] else None
+
+    def _sum(self, use_cache: bool) -> float | None:
+        return sum(self._seconds[use_cache]) if self._seconds[use_cache] else None
+
+    def _picture(self):
+        shown = self.decoding if self.decoding.n_steps else Decoding(self.decoding.n_prompt, True, 2)
+        return {"image/svg+xml": drawing.steps_svg(shown), "text/plain": drawing.steps_words(shown)}, {}
+
+    # Widgets
+
+    def _make_widgets(self) -> None:
+        try:
+            import ipywidgets as w
+        except ImportError:
+            return
+        self.length = w.IntSlider(
+            self.decoding.n_prompt, 1, self._most, description="Prefix length", continuous_update=False, readout=False,
+            style=_WIDE, layout={"width": "450px"}, tooltip="How many tokens the prompt has",
+        )  # fmt: skip
+        self.number = w.BoundedIntText(
+            self.decoding.n_prompt, 1, self._most, description="tokens:", style={"description_width": "60px"},
+            layout={"width": "150px"}, tooltip="The prefix length, to be typed in",
+        )  # fmt: skip
+        w.link((self.length, "value"), (self.number, "value"))
+        self.cache = w.Checkbox(
+            True, description="KV cache on", style=_WIDE, tooltip="Keep keys and values between steps"
+        )
+        self.generate = w.Button(
+            description="Generate",
+            button_style="primary",
+            tooltip="Run one step: the prefill first, then one token a step",
+        )
+        self.reset = w.Button(description="Reset", tooltip="Back to the prompt, with nothing computed")
+        self.output = w.HTML()
+        self.length.observe(self._restart, "value")
+        self.cache.observe(self._restart, "value")
+        self.generate.on_click(self._generate)
+        self.reset.on_click(self._restart)
+        self.box = w.VBox(
+            [w.HBox([self.length, self.number]), self.cache, w.HBox([self.generate, self.reset]), self.output]
+        )
+        self._show()
+
+    def _restart(self, _=None) -> None:
+        self._start(self.length.value, self.cache.value)
+        self._show()
+
+    def _generate(self, _=None) -> None:
+        self.step()
+        self._show()
+
+    def _show(self) -> None:
+        self.output.value = self.results()
+        self.generate.disabled = self.full
+
+
+class RequestLab(_Lab):
+    """Lab 2: one prompt was run and its keys and values saved; how much of them can the next one use?"""
+
+    SYSTEM = "You are a king of the old world.\n"
+    SAVED = SYSTEM + "Who are you?"
+    NEXT = SYSTEM + "Where is he?"
+
+    def __init__(self, weights, tokenizer, saved: str = SAVED, next: str = NEXT) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+        self._passes = Passes(weights)
+        self.saved_text, self.next_text = saved, next
+        self._saved_pass: tuple[tuple[int, ...], Any] = ((), None)
+        self._make_widgets()
+
+    @property
+    def request(self) -> NextRequest:
+        return NextRequest.of(self._tokenizer.encode(self.saved_text), self._tokenizer.encode(self.next_text))
+
+    def measure(self) -> tuple[float | None, float | None]:
+        """Seconds of the next prompt, cold and with the shared prefix reused; None where it cannot be run."""
+        request = self.request
+        if not request.live or max(len(request.live), len(request.saved)) > self._passes.n_ctx:
+            return None, None
+        cold = self._passes.run(request.live)
+        if not request.reused:
+            return cold.seconds, cold.seconds
+        if self._saved_pass[0] != request.saved:
+            self._saved_pass = request.saved, self._passes.run(request.saved).kv
+        past = [(k[:, : request.reused], v[:, : request.reused]) for k, v in self._saved_pass[1]]
+        return cold.seconds, self._passes.run(request.live[request.reused :], past=past).seconds
+
+    # What is shown
+
+    def results(self) -> str:
+        """The numbers and the tokens, as HTML."""
+        request = self.request
+        saved, live = self._tokenizer.tokens(request.saved), self._tokenizer.tokens(request.live)
+        if not live:
+            return drawing.lab_html("<p role='status'>The next prompt is empty: there is nothing to compute.</p>")
+        cold, warm = self.measure()
+        n = len(live)
+        too_long = max(n, len(saved)) > self._passes.n_ctx
+        note = f" Longer than the model's {self._passes.n_ctx} positions, so nothing was measured." if too_long else ""
+        rows = [
+            ("cold, everything computed", f"{n}", f"{request.cold:,}", _ms(cold)),
+            ("with the shared prefix reused", f"{n - request.reused}", f"{request.warm:,}", _ms(warm)),
+        ]
+        sentence = drawing.difference_words(request, saved, live)
+        return drawing.lab_html(
+            f"<p role='status'>{drawing.escape(sentence + note)}</p>",
+            drawing.tokens_html(request, saved, live),
+            drawing.table("The next prompt", ("", "tokens computed", "attention units", "measured"), rows),
+        )
+
+    def words(self) -> str:
+        request = self.request
+        saved, live = self._tokenizer.tokens(request.saved), self._tokenizer.tokens(request.live)
+        costs = (
+            f"{len(live)} tokens cost {request.cold:,} units cold and {request.warm:,} with the shared prefix reused."
+        )
+        return f"{drawing.difference_words(request, saved, live)} {costs}"
+
+    def _picture(self):
+        from autograder.toolkit import charts
+
+        request = self.request
+        rows = {"saved": self._tokenizer.tokens(request.saved), "next": self._tokenizer.tokens(request.live)}
+        chart = charts.token_strip(
+            rows, shared=request.shared, positions=True, title="The next request", note=self.words()
+        )
+        bundle, metadata = chart._repr_mimebundle_()
+        return {**bundle, "text/plain": self.words()}, metadata
+
+    # Widgets
+
+    def _make_widgets(self) -> None:
+        try:
+            import ipywidgets as w
+        except ImportError:
+            return
+        look = {"style": _WIDE, "layout": {"width": "620px", "height": "64px"}}
+        look["continuous_update"] = False  # each change is up to five passes, so not every letter is one
+        self.saved = w.Textarea(self.saved_text, description="Saved prompt", **look)
+        self.next = w.Textarea(self.next_text, description="Next prompt", **look)
+        self.change = w.Button(
+            description="Change one letter", tooltip="Changes the first letter of the next prompt's system part",
+        )  # fmt: skip
+        self.reset = w.Button(description="Reset", tooltip="Back to the two prompts of the start")
+        self.output = w.HTML()
+        self._first = self.saved_text, self.next_text
+        self.saved.observe(self._edited, "value")
+        self.next.observe(self._edited, "value")
+        self.change.on_click(self._change_a_letter)
+        self.reset.on_click(self._restart)
+        self.box = w.VBox([self.saved, self.next, w.HBox([self.change, self.reset]), self.output])
+        self._show()
+
+    def _edited(self, _=None) -> None:
+        self.saved_text, self.next_text = self.saved.value, self.next.value
+        self._show()
+
+    def _change_a_letter(self, _=None) -> None:
+        self.next.value = self.next.value[:1].swapcase() + self.next.value[1:]
+
+    def _restart(self, _=None) -> None:
+        self.saved.value, self.next.value = self._first
+
+    def _show(self) -> None:
+        self.output.value = self.results()
+
+
+def decode_lab(weights, tokenizer, n_prompt: int = 16) -> DecodeLab:
+    """Lab 1, prefill once, then decode: the last line of a notebook cell shows it."""
+    return DecodeLab(weights, tokenizer, n_prompt)
+
+
+def request_lab(weights, tokenizer) -> RequestLab:
+    """Lab 2, the next request: the last line of a notebook cell shows it."""
+    return RequestLab(weights, tokenizer)
+
+
+def _ms(seconds: float | None) -> str:
+    return "not measured" if seconds is None else f"{seconds * 1e3:.{1 if seconds < 0.1 else 0}f} ms"

@@ -1,0 +1,236 @@
+"""The weights of a GPT-2 as a small tree of frozen dataclasses under GPT-2's own names.
+
+Every array is float32 and lies in memory that nobody can write to (a file mapped read-only, or bytes), so
+``weights.wpe[0] = 0`` raises, and so does an attempt to make the array writeable first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from autograder.toolkit.model.config import GPT2Config, ModelError
+
+
+def immutable(array: np.ndarray) -> np.ndarray:
+    """The array as float32 in memory that cannot be written to; the very same object when it is that already."""
+    array = np.asarray(array)
+    good = array.dtype == np.float32 and array.dtype.isnative and array.flags.c_contiguous and array.flags.aligned
+    if good and _in_immutable_memory(array):
+        return array
+    return np.frombuffer(np.asarray(array, np.float32).tobytes(), np.float32).reshape(array.shape)
+
+
+def _in_immutable_memory(array: np.ndarray) -> bool:
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is not None and memoryview(owner).readonly
+
+
+class _Node:
+    """What the parts of the tree share: their arrays are made immutable, also after a copy or a pickle."""
+
+    def __post_init__(self) -> None:
+        for name, value in tuple(self.__dict__.items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, immutable(value))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        parts = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            parts.append(f"{field.name} {list(value.shape)}" if isinstance(value, np.ndarray) else field.name)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LayerNorm(_Node):
+    weight: np.ndarray  # [n_embd]
+    bias: np.ndarray  # [n_embd]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linear(_Node):
+    """GPT-2's layout: y = x @ weight + bias."""
+
+    weight: np.ndarray  # [n_in, n_out]
+    bias: np.ndarray  # [n_out]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attention(_Node):
+    c_attn: Linear  # [n_embd, 3 * n_embd]: queries, keys and values side by side
+    c_proj: Linear  # [n_embd, n_embd]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mlp(_Node):
+    c_fc: Linear  # [n_embd, 4 * n_embd]
+    c_proj: Linear  # [4 * n_embd, n_embd]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block(_Node):
+    ln_1: LayerNorm
+    attn: Attention
+    ln_2: LayerNorm
+    mlp: Mlp
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weights(_Node):
+    config: GPT2Config
+    wte: np.ndarray  # [n_vocab, n_embd]; also the output head
+    wpe: np.ndarray  # [n_ctx, n_embd]
+    blocks: tuple[Block, ...]
+    ln_f: LayerNorm
+    note: str = ""  # where they come from, for people; no number depends on it
+
+    def __repr__(self) -> str:
+        c = self.config
+        n_million = sum(array.size for array in tensors_of(self).values()) / 1e6
+        return (
+            f"Weights(n_layer={c.n_layer}, n_head={c.n_head}, n_embd={c.n_embd}, n_ctx={c.n_ctx}, "
+            f"n_vocab={c.n_vocab}: {n_million:.1f} million parameters{', ' + self.note if self.note else ''})"
+        )
+
+
+def tensor_shapes(config: GPT2Config) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every tensor of a GPT-2, in the order of the forward pass."""
+    e = config.n_embd
+    shapes: dict[str, tuple[int, ...]] = {"wte.weight": (config.n_vocab, e), "wpe.weight": (config.n_ctx, e)}
+    for i in range(config.n_layer):
+        for part, n_in, n_out in (
+            ("ln_1", None, e),
+            ("attn.c_attn", e, 3 * e),
+            ("attn.c_proj", e, e),
+            ("ln_2", None, e),
+            ("mlp.c_fc", e, 4 * e),
+            ("mlp.c_proj", 4 * e, e),
+        ):
+            shapes[f"h.{i}.{part}.weight"] = (n_out,) if n_in is None else (n_in, n_out)
+            shapes[f"h.{i}.{part}.bias"] = (n_out,)
+    shapes["ln_f.weight"] = shapes["ln_f.bias"] = (e,)
+    return shapes
+
+
+def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
+    """Every array under its Hugging Face name, without the `transformer.` prefix, in the order of tensor_shapes."""
+    tensors = {"wte.weight": weights.wte, "wpe.weight": weights.wpe}
+    for i, block in enumerate(weights.blocks):
+        for part, node in (
+            ("ln_1", block.ln_1),
+            ("attn.c_attn", block.attn.c_attn),
+            ("attn.c_proj", block.attn.c_proj),
+            ("ln_2", block.ln_2),
+            ("mlp.c_fc", block.mlp.c_fc),
+            ("mlp.c_proj", block.mlp.c_proj),
+        ):
+            tensors[f"h.{i}.{part}.weight"], tensors[f"h.{i}.{part}.bias"] = node.weight, node.bias
+    tensors["ln_f.weight"], tensors["ln_f.bias"] = weights.ln_f.weight, weights.ln_f.bias
+    return tensors
+
+
+_MASK_BUFFER = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")  # constants that old files carry along
+
+
+def plain_name(name: str) -> str | None:
+    """A tensor's name in a file as this package has it; None for a mask buffer, which holds no weight."""
+    name = name.removeprefix("transformer.")
+    return None if _MASK_BUFFER.fullmatch(name) else name
+
+
+def _listed(parts: Sequence[str], between: str = ", ", most: int = 3) -> str:
+    return between.join([*parts[:most], *([f"and {len(parts) - most} more"] if len(parts) > most else [])])
+
+
+def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], note: str = "") -> Weights:
+    """The tree from named arrays, with or without the `transformer.` prefix; immutable float32 arrays are not copied.
+
+    Mask buffers are left out, and `lm_head.weight` may be there when it equals `wte.weight`. Everything
+    that is missing, unknown, twice there or mis-shaped is named in one ModelError, of many only the first.
+    """
+    if config.n_layer > len(tensors):  # before a name is made for each of what may be any number
+        raise ModelError(f"there are {len(tensors)} tensors, too few for n_layer = {config.n_layer}")
+    expected = tensor_shapes(config)
+    found: dict[str, np.ndarray] = {}
+    problems: list[str] = []
+    unknown = []
+    for name, array in tensors.items():
+        plain = name if name in expected else plain_name(name)
+        if plain is None:
+            continue
+        if plain in found:
+            problems.append(f"{plain} is there twice, with and without the prefix")
+        elif plain in expected or plain == "lm_head.weight":
+            found[plain] = array
+        else:
+            unknown.append(name)
+    missing = [name for name in expected if name not in found]
+    if missing:
+        problems.insert(0, f"missing {_listed(missing)}")
+    if unknown:
+        problems.append(f"unknown {_listed(unknown)}")
+    head = found.pop("lm_head.weight", None)
+    for name, array in found.items():
+        if array.shape != expected[name]:
+            problems.append(f"{name} has shape {list(array.shape)} and should have {list(expected[name])}")
+        elif array.dtype.kind != "f":
+            problems.append(f"{name} has dtype {array.dtype} and should have float32")
+    if head is not None and "wte.weight" in found and not np.array_equal(head, found["wte.weight"]):
+        problems.append("lm_head.weight differs from wte.weight, and GPT-2's output head is wte")
+    if problems:
+        raise ModelError(_listed(problems, "; ", 5))
+
+    def pair(part: str) -> tuple[np.ndarray, np.ndarray]:
+        return found[f"{part}.weight"], found[f"{part}.bias"]
+
+    blocks = tuple(
+        Block(
+            LayerNorm(*pair(f"h.{i}.ln_1")),
+            Attention(Linear(*pair(f"h.{i}.attn.c_attn")), Linear(*pair(f"h.{i}.attn.c_proj"))),
+            LayerNorm(*pair(f"h.{i}.ln_2")),
+            Mlp(Linear(*pair(f"h.{i}.mlp.c_fc")), Linear(*pair(f"h.{i}.mlp.c_proj"))),
+        )
+        for i in range(config.n_layer)
+    )
+    return Weights(config, found["wte.weight"], found["wpe.weight"], blocks, LayerNorm(*pair("ln_f")), note)
+
+
+def replace_tensor(weights: Weights, name: str, array: np.ndarray) -> Weights:
+    """The same weights with one array replaced, named as in tensors_of; all others are shared, not copied."""
+    tensors = tensors_of(weights)
+    plain = plain_name(name)
+    if plain not in tensors:
+        raise ModelError(f"{name} is not a tensor of this model")
+    tensors[plain] = np.asarray(array)
+    return weights_from_tensors(weights.config, tensors, weights.note)
+
+
+def fingerprint(weights: Weights) -> str:
+    """A SHA-256, in hex, of the config and of the name, shape and bytes of every weight.
+
+    Computed once for an object: the arrays cannot change, and whether they are still the same ones is looked at.
+    """
+    tensors = tensors_of(weights)
+    arrays = (weights.config, *tensors.values())
+    cached, digest = weights.__dict__.get("_fingerprint", ((), ""))
+    if len(cached) == len(arrays) and all(a is b for a, b in zip(cached, arrays, strict=True)):
+        return digest
+    sha = hashlib.sha256(repr(weights.config).encode())
+    for name, array in tensors.items():
+        sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        sha.update(array.data)
+    object.__setattr__(weights, "_fingerprint", (arrays, sha.hexdigest()))
+    return sha.hexdigest()

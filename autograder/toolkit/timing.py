@@ -1,0 +1,226 @@
+"""Measure the running time of functions in a way that can be trusted.
+
+One call proves nothing: the first call of anything pays for warm-up, and a busy machine slows
+whatever happens to run. So everything here warms up, repeats, reports the median with the quartiles,
+and ``compare`` runs its functions in turn, so that a slow moment of the machine hits all of them.
+
+    fast = measure(lambda: forward(ids, weights))
+    print(fast)                                     # 12.3 ms (12.1 to 12.9, 7 runs)
+
+    both = compare({"cold": run_cold, "reused": run_reused}, control="cold")
+    print(both)                                     # a table, with the noise that the control found
+    both.ratio("cold", "reused")                    # how many times faster
+
+Seconds depend on the machine and are for charts only: no score in this course depends on them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from autograder.toolkit.threads import BLAS_VARIABLES, processors
+
+CONTROL = " (control)"  # added to the label of a function that is measured twice
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The running times of one function: every sample in seconds, in the order they were taken."""
+
+    samples: tuple[float, ...]
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("A measurement needs at least one sample.")
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.samples))
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The first and third quartile: half of the samples lie between them."""
+        low, high = np.percentile(self.samples, (25, 75))
+        return float(low), float(high)
+
+    @property
+    def best(self) -> float:
+        return min(self.samples)
+
+    def __str__(self) -> str:
+        scale, unit = time_unit(self.median)
+        low, high = self.spread
+        name = f"{self.label}: " if self.label else ""
+        return (
+            f"{name}{plain(self.median * scale)} {unit} "
+            f"({plain(low * scale)} to {plain(high * scale)}, {len(self.samples)} runs)"
+        )
+
+
+class Comparison(dict[Any, Measurement]):
+    """Measurements by label, taken in turn. A dict that can also say how they compare."""
+
+    def __init__(self, measurements: Mapping[Any, Measurement], control: Any = None) -> None:
+        super().__init__(measurements)
+        self.control = control
+
+    def ratio(self, slower: Any, faster: Any) -> float:
+        """How many times longer `slower` takes than `faster`, by their medians."""
+        return self[slower].median / self[faster].median
+
+    @property
+    def noise(self) -> float | None:
+        """How far apart the two medians of the control are, as a fraction; None without a control.
+
+        They are the same function, so a difference between two others that is not much larger than
+        this says nothing.
+        """
+        if self.control is None:
+            return None
+        return abs(self[f"{self.control}{CONTROL}"].median / self[self.control].median - 1)
+
+    def __str__(self) -> str:
+        width = max(len(str(label)) for label in self)
+        lines = [f"{label!s:<{width}}  {Measurement(m.samples)}" for label, m in self.items()]
+        if self.noise is not None:
+            lines.append(f"the same function, measured twice, differed by {self.noise:.0%}")
+        lines.append(machine())
+        return "\n".join(lines)
+
+
+def measure(
+    fn: Callable[..., Any],
+    *,
+    repeats: int = 7,
+    warmup: int = 1,
+    setup: Callable[[], Any] | None = None,
+    label: str = "",
+) -> Measurement:
+    """Time `fn` `repeats` times after `warmup` calls that are not counted.
+
+    With `setup`, each timed call is `fn(setup())`, and the time of `setup` is not counted: use it for
+    what a call uses up, such as a clone of a saved cache.
+    """
+    return compare({label: fn}, repeats=repeats, warmup=warmup, setup={label: setup} if setup else None)[label]
+
+
+def compare(
+    functions: Mapping[Any, Callable[..., Any]],
+    *,
+    repeats: int = 7,
+    warmup: int = 1,
+    setup: Mapping[Any, Callable[[], Any]] | None = None,
+    control: Any = None,
+) -> Comparison:
+    """Time several functions in turn: one call of each, then the next round in another order.
+
+    The labels are texts, or numbers such as a length. `setup` gives the functions that need it something
+    fresh for each call (see `measure`). `control` names a function to be measured a second time as if it
+    were another one; `.noise` of the result then says by how much two measurements of the same thing differ.
+    """
+    if not functions:
+        raise ValueError("There is nothing to compare.")
+    if repeats < 1 or warmup < 0:
+        raise ValueError(f"repeats must be 1 or more and warmup 0 or more, not {repeats} and {warmup}.")
+    setup = dict(setup or {})
+    functions = dict(functions)
+    for name in [*setup, *([] if control is None else [control])]:
+        if name not in functions:
+            raise ValueError(f"{name!r} is none of the functions: {', '.join(map(repr, functions))}.")
+    if control is not None:
+        functions[f"{control}{CONTROL}"] = functions[control]
+        if control in setup:
+            setup[f"{control}{CONTROL}"] = setup[control]
+
+    for label, fn in functions.items():
+        for _ in range(warmup):
+            _timed(fn, setup.get(label))
+    samples: dict[Any, list[float]] = {label: [] for label in functions}
+    labels = list(functions)
+    for round_number in range(repeats):
+        start = round_number % len(labels)
+        for label in labels[start:] + labels[:start]:
+            samples[label].append(_timed(functions[label], setup.get(label)))
+    return Comparison({label: Measurement(tuple(values), str(label)) for label, values in samples.items()}, control)
+
+
+def _timed(fn: Callable[..., Any], setup: Callable[[], Any] | None) -> float:
+    """The seconds of one call, with the garbage collector kept out of it."""
+    arguments = () if setup is None else (setup(),)
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        fn(*arguments)
+        return time.perf_counter() - start
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """The factor and the unit in which this many seconds read well: 0.0123 gives (1e3, "ms")."""
+    for scale, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if abs(seconds) * scale >= 1:
+            return scale, unit
+    return (1.0, "s") if seconds == 0 else (1e9, "ns")
+
+
+def plain(value: float) -> str:
+    """A number with three significant digits and no exponent: 0.0123, 1.23, 12300."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    digits = 2 - int(np.floor(np.log10(abs(value))))
+    text = f"{round(value, digits):.{max(digits, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def threads() -> int:
+    """How many threads NumPy's matrix product uses at most."""
+    from threadpoolctl import threadpool_info
+
+    counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    if counts:
+        return max(counts)
+    cores = processors()
+    for variable in BLAS_VARIABLES:
+        value = os.environ.get(variable, "")
+        if value.isdigit() and int(value) > 0:
+            return min(int(value), cores)
+    return cores
+
+
+@lru_cache(maxsize=1)
+def cpu_name() -> str:
+    """The processor's name, as the machine gives it."""
+    name = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            name = next((line.split(":", 1)[1] for line in lines if line.startswith("model name")), "")
+    except OSError:
+        if platform.system() == "Darwin":
+            import subprocess
+
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            with contextlib.suppress(OSError):
+                name = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    for mark in ("(R)", "(TM)", "CPU "):
+        name = name.replace(mark, "")
+    return " ".join(name.split()) or platform.processor() or platform.machine() or "unknown processor"
+
+
+def machine(count: int | None = None) -> str:
+    """One line that says where a measurement was made; count: its threads, where they are not this process's."""
+    count = count or threads()
+    return f"{cpu_name()}, {count} thread{'' if count == 1 else 's'}, NumPy {np.__version__}"
