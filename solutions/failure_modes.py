@@ -85,7 +85,7 @@ small = {
     "stored": tokenizer.encode(drifting_render_chat(first_turn, add_generation_prompt=True)),
     "live": tokenizer.encode(drifting_render_chat(second_turn, add_generation_prompt=True)),
 }
-autograder.toolkit.charts.token_strip(
+autograder.charts.token_strip(
     {name: ["START" if t == START else t for t in tokenizer.tokens(ids)] for name, ids in small.items()},
     title="One conversation, two prompts: where do they diverge?",
     note="Each box is one token. START stands for the special token <|endoftext|>, which begins each message.",
@@ -233,7 +233,7 @@ position_errors = {
     "starts at 201": errors_from(201),
     "starts at 200": errors_from(200),
 }
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {name: (lengths, errors) for name, errors in position_errors.items()},
     x_label="length of the suffix",
     x_unit="tokens",
@@ -524,7 +524,7 @@ record(
     f"{ranking_cost.tokens:,} tokens computed, not {lookup_cost.tokens:,}; "
     f"{ranking_cost.seconds:.2g} s, not {lookup_cost.seconds:.2g} s",
 )
-autograder.toolkit.charts.bar_chart(
+autograder.charts.bar_chart(
     {"n <= len(prompt)": ranking_cost.time, "n < len(prompt)": lookup_cost.time},
     label="time to the first logits",
     title=f"One comparison: {ranking_cost.tokens:,} tokens computed, or {lookup_cost.tokens:,}",
@@ -875,7 +875,7 @@ record(
     f"{mutating_cost.tokens / len(now_ids):.0%} recomputed each step; "
     f"{mutating_cost.seconds:.2g} s, not {stable_cost.seconds:.2g} s",
 )
-autograder.toolkit.charts.bar_chart(
+autograder.charts.bar_chart(
     computed,
     label="computed in steps 2 to 6",
     unit="tokens",
@@ -937,7 +937,7 @@ for name, (stored, live) in cases.items():
     print(f"{name:25} {explain_miss(stored, live):52} error {error:.0e}")
     if name in ("time first", "two keys swapped", "one more blank", "start token doubled"):
         record(name, f"token {common} of {len(stored)} stored", f"{1 - common / len(live):.0%} recomputed")
-autograder.toolkit.charts.bar_chart(
+autograder.charts.bar_chart(
     reused, label="shared with the stored prompt of 200", unit="tokens", title="One thing changed at a time"
 )
 

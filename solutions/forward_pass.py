@@ -46,7 +46,7 @@ tokenizer = autograder.load_tokenizer()
 text = "The king is dead, and the queen"
 token_ids = tokenizer.encode(text)
 print(token_ids)
-autograder.toolkit.charts.token_strip(
+autograder.charts.token_strip(
     {"tokens": tokenizer.tokens(token_ids)},
     shared=0,
     positions=True,
@@ -121,7 +121,7 @@ print("ln_f:          ", weights.ln_f)
 # %% tags=["chart"]
 rows = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
 print("x has shape", rows.shape)
-autograder.toolkit.charts.heatmap(
+autograder.charts.heatmap(
     rows[:, :32],
     x_label="feature (the first 32)",
     y_label="token, one row each",
@@ -178,7 +178,7 @@ autograder.check("gelu-tanh")
 
 # %% tags=["chart"]
 xs = np.linspace(-4, 4, 25).astype(np.float32)
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {"your gelu": (xs, gelu(xs))},
     reference={"max(x, 0)": (xs, np.maximum(xs, 0))},
     x_label="x",
@@ -280,7 +280,7 @@ print("result:  ", (shares @ values).round(3))
 # before the softmax: `exp(-inf)` is 0, so it gets no share, and the others still add up to 1.
 
 # %% tags=["chart"]
-autograder.toolkit.charts.heatmap(
+autograder.charts.heatmap(
     np.tri(len(token_ids)),
     x_label="key: the token that is seen",
     y_label="query: the token that looks",
@@ -497,7 +497,7 @@ for block in weights.blocks:
 
 to_previous = np.array([[np.diagonal(head, -1).mean() for head in layer] for layer in maps])
 layer, head = np.unravel_index(to_previous.argmax(), to_previous.shape)
-autograder.toolkit.charts.heatmap(
+autograder.charts.heatmap(
     np.where(np.tri(len(token_ids), dtype=bool), maps[layer][head], np.nan),
     x_label="key: the token that is seen",
     y_label="query: the token that looks",
@@ -577,7 +577,7 @@ def probabilities(logits):
 
 next_token = probabilities(forward(tokenizer.encode(prompt), weights)[-1])
 likeliest = np.argsort(-next_token)[:10]
-autograder.toolkit.charts.bar_chart(
+autograder.charts.bar_chart(
     {repr(token): next_token[i] for token, i in zip(tokenizer.tokens(likeliest), likeliest, strict=True)},
     label="probability of the next token",
     title=f"What may follow {prompt!r}: the ten likeliest tokens",
@@ -666,8 +666,8 @@ MODEL = None
 timed = weights if MODEL is None else autograder.load_model(MODEL)
 lengths = [16, 64, 128, 256, 384, 512]
 long_ids = tokenizer.encode(text * 80)[: lengths[-1]]
-seconds = autograder.toolkit.timing.compare({n: lambda n=n: forward(long_ids[:n], timed) for n in lengths}, repeats=3)
-autograder.toolkit.charts.line_chart(
+seconds = autograder.timing.compare({n: lambda n=n: forward(long_ids[:n], timed) for n in lengths}, repeats=3)
+autograder.charts.line_chart(
     {"recompute": (lengths, list(seconds.values()))},
     x_label="length of the sequence so far",
     x_unit="tokens",

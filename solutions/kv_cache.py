@@ -44,7 +44,7 @@ tokenizer = autograder.load_tokenizer()
 # run for a prompt of 16 tokens, when two tokens have been added.
 
 # %% tags=["chart"]
-autograder.toolkit.lab.steps_picture(16, n_steps=3)
+autograder.lab.steps_picture(16, n_steps=3)
 
 # %% [markdown]
 # On the left, all rows are computed in this step. On the right, the rows above are not computed again, only the last
@@ -107,7 +107,7 @@ change = np.array(
     ]
 )
 change[change < 1e-4] = np.nan  # no change, up to rounding
-autograder.toolkit.charts.heatmap(
+autograder.charts.heatmap(
     change,
     x_label=f"position (the token at position {place} was replaced)",
     y_label="layer",
@@ -282,7 +282,7 @@ def with_your_cache(n):
 
 lengths = (64, 128, 256, 512, 1024)
 times = [
-    autograder.toolkit.timing.compare(
+    autograder.timing.compare(
         {
             "concatenation": lambda n=n: by_concatenation(n),
             "your LayerCache": lambda n=n: with_your_cache(n),
@@ -292,7 +292,7 @@ times = [
     )
     for n in lengths
 ]
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {label: (lengths, [result[label] for result in times]) for label in times[0]},
     x_label="positions appended one by one",
     y_label="time in all",
@@ -400,7 +400,7 @@ print(f"\nin layer {last} the rows differ from a pass over the whole text by at 
 # queries.
 
 # %% tags=["chart"]
-autograder.toolkit.charts.heatmap(
+autograder.charts.heatmap(
     [
         [1, 1, 1, 1, 1, 1, 0, 0],
         [1, 1, 1, 1, 1, 1, 1, 0],
@@ -498,7 +498,7 @@ for n in lengths:
     filled = LayerCache()
     filled.append(k, v)
     times.append(
-        autograder.toolkit.timing.compare(
+        autograder.timing.compare(
             {
                 "all rows recomputed": lambda q=q, k=k, v=v: attention_weights(q, k) @ v,
                 "your attend, one query": lambda q=q, filled=filled: attend(q[:, -1:], filled),
@@ -506,7 +506,7 @@ for n in lengths:
             repeats=5,
         )
     )
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {label: (lengths, [result[label] for result in times]) for label in times[0]},
     x_label="positions so far",
     x_unit="tokens",
@@ -595,7 +595,7 @@ models = {
     "Mistral 7B (8 of 32 heads)": key_shape(32, 8, 128),
     "Qwen2.5 7B (4 of 28 heads)": key_shape(28, 4, 128),
 }
-autograder.toolkit.charts.bar_chart(
+autograder.charts.bar_chart(
     {name: kv_cache_bytes(config, 1, n_bytes=2) for name, config in models.items()},
     label="KV cache for one token, in half precision",
     unit="B",
@@ -606,7 +606,7 @@ autograder.toolkit.charts.bar_chart(
 # %% tags=["chart"]
 lengths = [2**i for i in range(9, 18)]
 chosen = ("GPT-2 XL (25 of 25 heads)", "Llama 2 7B (32 of 32 heads)", "Mistral 7B (8 of 32 heads)")
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {
         name.split(" (")[0]: (lengths, [kv_cache_bytes(models[name], n, n_bytes=2) / 1e9 for n in lengths])
         for name in chosen

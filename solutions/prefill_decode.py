@@ -78,7 +78,7 @@ passes[0, :n_prompt] = 1  # prefill
 for step in range(1, n_generated):
     passes[step, : n_prompt + step - 1] = 0
     passes[step, n_prompt + step - 1] = 1
-autograder.toolkit.charts.heatmap(
+autograder.charts.heatmap(
     passes,
     x_label="position",
     y_label="pass: 0 is prefill, the others decode",
@@ -426,7 +426,7 @@ def prefill_by_steps(prompt_ids, weights, cache):
 
 
 def time_to_first_token(function, n_prompt):
-    return autograder.toolkit.timing.measure(
+    return autograder.timing.measure(
         lambda cache: function(many_ids[:n_prompt], weights, cache),
         setup=lambda: ModelCache(weights.config.n_layer),
         repeats=3,
@@ -438,7 +438,7 @@ one_pass = [time_to_first_token(prefill, n) for n in lengths]
 by_steps = [time_to_first_token(prefill_by_steps, n) for n in lengths]
 print(f"prefill of {lengths[-1]} tokens: {lengths[-1] / one_pass[-1].median:6.0f} tokens per second")
 print(f"decode steps:           {lengths[-1] / by_steps[-1].median:6.0f} tokens per second")
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {"one token at a time": (lengths, by_steps), "one pass": (lengths, one_pass)},
     x_label="length of the prompt",
     x_unit="tokens",
@@ -492,16 +492,16 @@ def seconds_per_token():
         if n not in measured:
             before = ModelCache(wide.config.n_layer)
             prefill(wide_ids[: n - 1], wide, before)
-            cached = autograder.toolkit.timing.measure(
+            cached = autograder.timing.measure(
                 lambda cache, n=n: decode_step(wide_ids[n - 1], n - 1, wide, cache), setup=before.clone, repeats=9
             )
-            recompute = autograder.toolkit.timing.measure(lambda n=n: forward(wide_ids[:n], wide), repeats=3)
+            recompute = autograder.timing.measure(lambda n=n: forward(wide_ids[:n], wide), repeats=3)
             measured[n] = recompute, cached
     return [measured[n][0] for n in positions], [measured[n][1] for n in positions]
 
 
 recompute, cached = seconds_per_token()
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {"recompute": (positions, recompute), "cached": (positions, cached)},
     x_label="position of the new token",
     y_label="time for one new token",
@@ -534,10 +534,10 @@ def paid_so_far(times):
 
 recompute, cached = map(paid_so_far, seconds_per_token())
 for name, total, write in (("recompute", recompute, generate_recompute), ("cached", cached, generate)):
-    clock = autograder.toolkit.timing.measure(lambda write=write: write(wide_ids[:1], 50, wide), repeats=3, warmup=0)
-    slope = autograder.toolkit.charts.fit_slope(text_lengths, total)
+    clock = autograder.timing.measure(lambda write=write: write(wide_ids[:1], 50, wide), repeats=3, warmup=0)
+    slope = autograder.charts.fit_slope(text_lengths, total)
     print(f"{name:9}: slope {slope:.2f}; 50 tokens: {total[0]:.3f} s as a sum, {clock.median:.3f} s by the clock")
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {"recompute": (text_lengths, recompute), "cached": (text_lengths, cached)},
     x_label="length of the text",
     x_unit="tokens",
@@ -547,7 +547,7 @@ autograder.toolkit.charts.line_chart(
     slopes=True,
     title="The whole text: a square and a line",
     model=wide,
-    note="Sums of the measured times of one token. " + autograder.toolkit.timing.machine(),
+    note="Sums of the measured times of one token. " + autograder.timing.machine(),
 )
 
 # %% [markdown]

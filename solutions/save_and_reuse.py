@@ -75,7 +75,7 @@ suffix_texts = {"A": "All:\nSpeak", "B": "MENENIUS:\nWhat", "C": "KING RICHARD I
 prefix_ids = tokenizer.encode(prefix_text)
 suffixes = {name: tokenizer.encode(text) for name, text in suffix_texts.items()}
 
-autograder.toolkit.charts.token_strip(
+autograder.charts.token_strip(
     {f"request {name}": tokenizer.tokens(prefix_ids + ids) for name, ids in suffixes.items()},
     shared=len(prefix_ids),
     positions=True,
@@ -141,7 +141,7 @@ autograder.check("saved-prefix-exact")
 # %% tags=["chart"]
 pieces = tokenizer.tokens(prefix_ids + suffixes["A"])
 n_prefix, n_all = len(prefix_ids), len(pieces)
-autograder.toolkit.charts.token_strip(
+autograder.charts.token_strip(
     {"right": pieces, "reset": pieces, "one too early": pieces},
     shared=n_prefix,
     positions={
@@ -572,7 +572,7 @@ def request_times(n):
     """The time of one request whose prefix has n tokens: with nothing saved, as the control, and with reuse."""
     known_ids, suffix_ids = random_ids(n), random_ids(n_suffix)
     known = save_prefix_cache(known_ids, timed)
-    return autograder.toolkit.timing.compare(
+    return autograder.timing.compare(
         {
             "nothing saved": lambda: from_scratch(known_ids + suffix_ids, timed),
             "control: a prefix never seen": lambda new_ids: generate_with_prefix(
@@ -588,7 +588,7 @@ def request_times(n):
 lengths = [25, 100, 200, 300, 400, 500]
 times = {n: request_times(n) for n in lengths}
 ideal = [times[n]["nothing saved"].median * n_suffix / (n + n_suffix) for n in lengths]
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {label: (lengths, [times[n][label] for n in lengths]) for label in times[lengths[0]]},
     reference={"ideal": (lengths, ideal)},
     x_label="prefix length",
@@ -644,10 +644,10 @@ def crossing(xs, rising, flat):
 
 jobs = {"nothing saved": serve_from_scratch, "prefix saved first": serve_with_saved_prefix}
 calls = {f"{label}, {n}": lambda job=job, n=n: job(n) for label, job in jobs.items() for n in counts}
-times = autograder.toolkit.timing.compare(calls, repeats=3)
+times = autograder.timing.compare(calls, repeats=3)
 in_all = {label: [times[f"{label}, {n}"] for n in counts] for label in jobs}
 break_even = crossing(counts, *([t.median for t in series] for series in in_all.values()))
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {label: (counts, series) for label, series in in_all.items()},
     x_label="requests with the same prefix",
     y_label="time in all",
@@ -690,7 +690,7 @@ def tokens_of_work(job, n):
 
 work_in_all = {label: [tokens_of_work(job, n) for n in counts] for label, job in jobs.items()}
 break_even = crossing(counts, *work_in_all.values())
-autograder.toolkit.charts.line_chart(
+autograder.charts.line_chart(
     {label: (counts, series) for label, series in work_in_all.items()},
     x_label="requests with the same prefix",
     y_label="work in all",
@@ -850,7 +850,7 @@ def token_by_token(saved, prefix_len, suffix_ids, weights):
     return logits
 
 
-times = autograder.toolkit.timing.compare(
+times = autograder.timing.compare(
     {
         "clone, token by token": lambda: token_by_token(long_prefix, 400, suffix_ids, timed),
         "clone, in one go": continue_clone,
@@ -859,7 +859,7 @@ times = autograder.toolkit.timing.compare(
     },
     repeats=9,
 )
-autograder.toolkit.charts.bar_chart(
+autograder.charts.bar_chart(
     dict(times),
     label="time of a request",
     title="Where a reuse spends its time",

@@ -53,7 +53,7 @@ text = "To be, or not to be: that is the question."
 token_ids = tokenizer.encode(text)
 print(len(text), "letters,", len(token_ids), "tokens")
 print(token_ids)
-autograder.toolkit.charts.token_strip(
+autograder.charts.token_strip(
     {"tokens": tokenizer.tokens(token_ids)}, shared=0, positions=True, title="A text as the model reads it"
 )
 
@@ -106,7 +106,7 @@ for text in ("the king", "The king", "theking", "the  king", "the kin", "the kin
 # bar presses a button and ticks the box.)
 
 # %% tags=["chart"]
-autograder.toolkit.lab.decode_lab(weights, tokenizer)
+autograder.lab.decode_lab(weights, tokenizer)
 
 # %% [markdown]
 # **What you should see.** The prefill of 16 tokens costs 256 units, with the cache and without. The second step costs
@@ -133,7 +133,7 @@ autograder.toolkit.lab.decode_lab(weights, tokenizer)
 #    words.
 
 # %% tags=["chart"]
-autograder.toolkit.lab.request_lab(weights, tokenizer)
+autograder.lab.request_lab(weights, tokenizer)
 
 # %% [markdown]
 # **What you should see.** The next prompt has 14 tokens, so cold it costs 14 * 14 = 196 units. The first 10 tokens are

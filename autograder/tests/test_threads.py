@@ -41,6 +41,6 @@ def test_what_the_environment_says_holds():
 
 def test_a_notebook_that_loads_the_courses_model_computes_with_one_thread():
     environment = {name: value for name, value in os.environ.items() if name not in BLAS_VARIABLES}
-    code = "import numpy, autograder; autograder.load_model('tiny'); print(autograder.toolkit.timing.machine())"
+    code = "import numpy, autograder; autograder.load_model('tiny'); print(autograder.timing.machine())"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ", 1 thread, " in done.stdout
