@@ -106,7 +106,7 @@ def _alembic() -> Finding:
 
 
 def _sandbox() -> Finding:
-    from autograder.worker.sandbox import isolation
+    from autograder.sandbox.isolation import isolation
 
     found = isolation()
     if found.complete:
@@ -129,7 +129,7 @@ def _chosen_model() -> Iterator[Finding]:
 
 def _worker() -> Finding:
     """The process that runs a notebook's cells sees no packages of the account's own and no PYTHONPATH."""
-    from autograder.worker.client import Worker, WorkerGone
+    from autograder.sandbox.client import Worker, WorkerGone
 
     try:
         with Worker():

@@ -19,9 +19,9 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Bool, Unicode
 
+from autograder.sandbox.bubblewrap import INSIDE, INSIDE_GIVEN, bwrap_command
+from autograder.sandbox.processes import environment
 from autograder.worker import limits
-from autograder.worker.processes import environment
-from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, bwrap_command
 
 SOCKETS = "kernel"  # their names are kernel-1, kernel-2, ... in the working directory
 PORTS = {"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4}

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from autograder.display.outputs import MAX_CELL, MAX_NOTEBOOK, Kept
+from autograder.sandbox.client import Cell
+from autograder.sandbox.isolation import end_group, isolation
+from autograder.sandbox.pipes import Pipes
 from autograder.worker import protocol
-from autograder.worker.client import Cell
-from autograder.worker.pipes import Pipes
-from autograder.worker.sandbox import end_group, isolation
 
 SECONDS = 60.0
 _MORE_SECONDS = 5.0  # until a process that did not end by itself is ended

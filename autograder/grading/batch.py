@@ -42,9 +42,9 @@ from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import checks_of, checks_version
 from autograder.notebooks.errors import NotebookError
+from autograder.sandbox.isolation import isolation
 from autograder.stages import GRADED_STAGES, Stage
 from autograder.whole_file import share
-from autograder.worker.sandbox import isolation
 
 
 class NotGraded(Exception):

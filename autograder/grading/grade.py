@@ -18,8 +18,8 @@ from autograder.grading.notes import Note, Notes, called
 from autograder.judge.bugs import NOT_FINISHED
 from autograder.judge.framework import Check, CheckResult, checks_of, run_check
 from autograder.judge.student import Student, StudentError
+from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage
-from autograder.worker.client import CALL_SECONDS, Cell, Worker, WorkerGone
 
 
 class GradingError(RuntimeError):

@@ -25,10 +25,11 @@ from typing import Any, BinaryIO, NoReturn
 from autograder.display.run import DisplayRun, Shown
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.submission import Job, Marked, mark
+from autograder.sandbox.client import Cell, Worker
+from autograder.sandbox.isolation import SandboxMissing
+from autograder.sandbox.processes import Processes, new_processes
+from autograder.sandbox.shown import hide
 from autograder.stages import Stage
-from autograder.worker.client import Cell, Worker
-from autograder.worker.processes import Processes, new_processes
-from autograder.worker.sandbox import SandboxMissing, hide
 
 _END_SECONDS = 10.0
 

@@ -22,8 +22,8 @@ from autograder.grading.scores import is_graded
 from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
+from autograder.sandbox.client import Cell
 from autograder.stages import GRADED_STAGES
-from autograder.worker.client import Cell
 
 MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
 MAX_SHOWN_CELLS = 500

@@ -10,7 +10,7 @@ import secrets
 import tempfile
 from pathlib import Path
 
-from autograder.worker.client import Cell
+from autograder.sandbox.client import Cell
 
 FILE_NAME = ".autograder-seed"
 

@@ -17,8 +17,8 @@ from autograder.judge.cases import forget_passes
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import defined_names
+from autograder.sandbox.client import Cell, Worker
 from autograder.stages import Stage
-from autograder.worker.client import Cell, Worker
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from autograder.notebooks.sorting import SortedCell, known_charts, sort_cells
 from autograder.stages import GRADED_STAGES
 
 if TYPE_CHECKING:
-    from autograder.worker.client import Cell
+    from autograder.sandbox.client import Cell
 
 _STAGE_NAMES = frozenset(name for stage in GRADED_STAGES for name in stage.functions)
 
@@ -41,7 +41,7 @@ def read_cells(path: str | Path) -> list[Cell]:
 
     In place of one that is too large to be run stands one that says so.
     """
-    from autograder.worker.client import Cell
+    from autograder.sandbox.client import Cell
 
     return [
         Cell(cell.label, f'raise ValueError("{_too_large(cell)}")' if cell.too_large else without_markers(cell.source))

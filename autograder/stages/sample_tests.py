@@ -15,9 +15,9 @@ from autograder.judge.framework import checks_of, run_check
 from autograder.judge.student import Student
 from autograder.notebooks.given import given_source
 from autograder.places import SOLUTIONS
+from autograder.sandbox.client import Cell, Worker
 from autograder.stages import find_stage
 from autograder.stages.samples import Right, Wrong, submissions_of
-from autograder.worker.client import Cell, Worker
 
 HIDDEN_SEED = 20_011  # any seed but the visible one
 

@@ -14,11 +14,11 @@ from autograder.judge.student import AsText, AsTuple, Entry, StudentError, local
 from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import read_stage
 from autograder.places import SOLUTIONS
+from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
 from autograder.stages.samples import solved_cells
 from autograder.toolkit.model import load_tokenizer
 from autograder.toolkit.prompts import filler
-from autograder.worker.client import Cell
 
 STAGE = "failure-modes"
 

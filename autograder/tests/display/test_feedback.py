@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from autograder.grading.records import read_records
+from autograder.sandbox.isolation import isolation
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.marking import left_over, marks
-from autograder.worker.sandbox import isolation
 
 pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
 

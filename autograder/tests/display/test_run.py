@@ -18,12 +18,13 @@ from autograder.display import run as module
 from autograder.display.__main__ import MEMORY_BYTES
 from autograder.display.outputs import CUT, MAX_CELL
 from autograder.display.run import DisplayRun
+from autograder.sandbox.bubblewrap import FOLDER_BYTES
+from autograder.sandbox.client import Cell
+from autograder.sandbox.isolation import Isolation, isolation
 from autograder.tests.memory import peak_growth
 from autograder.tests.waiting import wait_until
 from autograder.worker import protocol
-from autograder.worker.client import Cell
 from autograder.worker.limits import has_system_call_filter
-from autograder.worker.sandbox import FOLDER_BYTES, Isolation, isolation
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="a display run needs Unix sockets")
 in_bubblewrap = pytest.mark.skipif(not isolation().complete, reason="bubblewrap does not work here")
@@ -286,7 +287,7 @@ def test_no_process_is_started_and_the_kernel_is_gone_when_the_run_is_over(eithe
 @filtered
 def test_a_kernel_ends_with_the_grader_even_when_that_is_killed(either, tmp_path):
     grader = (
-        "from autograder.display.run import DisplayRun\nfrom autograder.worker.client import Cell\n"
+        "from autograder.display.run import DisplayRun\nfrom autograder.sandbox.client import Cell\n"
         f"DisplayRun([Cell('a', {NAMED.format(b'left-over')!r})], None, 300).shown()\n"
     )
     environment = os.environ | {"TMPDIR": str(tmp_path)}  # its folder stays behind

@@ -6,8 +6,8 @@ from autograder.grading import grade
 from autograder.grading.grade import GradingError, Limits, grade_submission
 from autograder.judge.bugs import NOT_DEFINED, NOT_FINISHED
 from autograder.judge.framework import Check, Failure
+from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
-from autograder.worker.client import Cell
 
 STAGE = find_stage("prefill-decode")
 HIDDEN = [1789, 4242, 977]

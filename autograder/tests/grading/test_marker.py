@@ -16,10 +16,10 @@ from autograder.grading.grade import GradingError, Limits
 from autograder.grading.marker import Markers, Marking
 from autograder.grading.seed import course_secret
 from autograder.notebooks.errors import NotebookError
+from autograder.sandbox.isolation import isolation
 from autograder.stages.samples import submissions_of
 from autograder.tests.course import ALL, NAME, STAGE, Course, own_cell
 from autograder.tests.waiting import wait_until
-from autograder.worker.sandbox import isolation
 
 LOOP = own_cell("while True: pass")
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows ends a process in one way only")

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from autograder.grading.seed import SeedError, check_seed, code_digest, course_secret
-from autograder.worker.client import Cell
+from autograder.sandbox.client import Cell
 
 SECRET = b"0123456789abcdef"
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder.sandbox.isolation import isolation
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
 from autograder.tests.hostile.attacks import ATTACKS, EVERYTHING, FORGED_NAMES, Attack
 from autograder.tests.marking import left_over
 from autograder.tests.waiting import wait_until
-from autograder.worker.sandbox import isolation
 
 pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from autograder.sandbox.shown import PACKAGE
 from autograder.tests.hostile.attacks import ATTACKS
-from autograder.worker.sandbox import PACKAGE
 
 PAGE = (PACKAGE / "SECURITY.md").read_text(encoding="utf-8")
 ROWS = [row for row in re.findall(r"^\| .+ \|$", PAGE, re.MULTILINE) if "| against |" not in row]

@@ -11,11 +11,11 @@ import pytest
 from autograder.grading.grade import grade_submission
 from autograder.notebooks.given import given_source
 from autograder.places import SOLUTIONS
+from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
 from autograder.stages.samples import solved_cells
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.hostile.attacks import ZEROS
-from autograder.worker.client import Cell
 
 WITHOUT = {"AUTOGRADER_NO_BWRAP": "1"}
 REQUIRED = "--SubmissionExporter.require_sandbox=True"

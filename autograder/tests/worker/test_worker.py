@@ -7,7 +7,7 @@ import pytest
 
 from autograder.judge.framework import Failure, find_check, run_check
 from autograder.judge.student import Student, StudentError, local_student
-from autograder.worker.client import Cell, Worker, WorkerGone
+from autograder.sandbox.client import Cell, Worker, WorkerGone
 
 FUNCTIONS = """
 import numpy as np

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from autograder.sandbox.bubblewrap import INSIDE, INSIDE_GIVEN, bwrap_command
+from autograder.sandbox.isolation import SandboxMissing, end_group, isolation
+from autograder.sandbox.pipes import Pipes
 from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
 from autograder.toolkit.threads import BLAS_VARIABLES
 from autograder.worker import fork_server, limits
-from autograder.worker.pipes import Pipes
-from autograder.worker.sandbox import INSIDE, INSIDE_GIVEN, SandboxMissing, bwrap_command, end_group, isolation
 
 END_SECONDS = 5.0  # for the end of a process and of what it left; else the sandbox ends
 EXIT_SECONDS = 2.0

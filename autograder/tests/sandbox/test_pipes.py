@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from autograder.worker import pipes, processes, protocol
-from autograder.worker.client import Cell, Worker
+from autograder.sandbox import pipes, processes
+from autograder.sandbox.client import Cell, Worker
+from autograder.worker import protocol
 
 HERE = [pipes.ThreadedPipes, *([pipes.PolledPipes] if hasattr(pipes.select, "poll") else [])]
 

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from autograder.tests.worker.test_sandbox import ask, filtered, in_bubblewrap
-from autograder.worker.client import Cell, Worker, WorkerGone
-from autograder.worker.processes import new_processes
-from autograder.worker.sandbox import isolation
+from autograder.sandbox.client import Cell, Worker, WorkerGone
+from autograder.sandbox.isolation import isolation
+from autograder.sandbox.processes import new_processes
+from autograder.tests.sandbox.test_sandbox import ask, filtered, in_bubblewrap
 
 
 @pytest.fixture(params=[pytest.param("bubblewrap", marks=in_bubblewrap), "limits"])

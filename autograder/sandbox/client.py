@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.sandbox.processes import Processes, new_processes
 from autograder.worker import protocol
-from autograder.worker.processes import Processes, new_processes
 from autograder.worker.runtime import MAX_MESSAGE
 
 START_SECONDS = 60.0

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from autograder.places import ROOT
+from autograder.sandbox import isolation as module
+from autograder.sandbox import shown
+from autograder.sandbox.bubblewrap import FOLDER_BYTES
+from autograder.sandbox.client import Cell, Worker, WorkerGone
+from autograder.sandbox.isolation import SandboxMissing, isolation
+from autograder.sandbox.shown import PACKAGE
 from autograder.tests.memory import peak_growth
 from autograder.tests.waiting import wait_until
-from autograder.worker import sandbox
-from autograder.worker.client import Cell, Worker, WorkerGone
 from autograder.worker.limits import has_system_call_filter
-from autograder.worker.sandbox import FOLDER_BYTES, PACKAGE, SandboxMissing, isolation
 
 in_bubblewrap = pytest.mark.skipif(not isolation().complete, reason="bubblewrap does not work here")
 filtered = pytest.mark.skipif(not has_system_call_filter(), reason="no system call filter on this machine")
@@ -48,7 +51,7 @@ def without_bubblewrap(monkeypatch):
 def test_only_the_students_side_of_the_project_is_there(inside):
     seen = ask(inside, f"sorted(os.listdir({str(ROOT)!r}))")
     assert set(seen) <= {".venv", "autograder", "data"}
-    assert set(ask(inside, f"os.listdir({str(PACKAGE)!r})")) == set(sandbox.SHOWN_PARTS)
+    assert set(ask(inside, f"os.listdir({str(PACKAGE)!r})")) == set(shown.SHOWN_PARTS)
 
 
 @in_bubblewrap
@@ -99,11 +102,11 @@ def test_a_virtual_environment_in_a_course_or_at_home_shows_only_its_libraries(t
     for name in ("bin", "lib", "submitted", "gradebook.db"):
         (tmp_path / name).mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    sandbox._python_folders.cache_clear()
+    shown.python_folders.cache_clear()
     try:
-        folders = [f for f in sandbox._python_folders() if f.startswith(str(tmp_path))]
+        folders = [f for f in shown.python_folders() if f.startswith(str(tmp_path))]
     finally:
-        sandbox._python_folders.cache_clear()
+        shown.python_folders.cache_clear()
     assert folders == [str(tmp_path / "bin"), str(tmp_path / "lib")]
 
 
@@ -121,14 +124,14 @@ def test_a_course_in_a_folder_of_the_system_is_hidden_and_an_environment_in_it_i
     libraries.mkdir(parents=True)
     for path in (tmp_path / "library.so", course / "gradebook.db", course / "venv" / "notes", libraries / "module.py"):
         path.write_text("x")
-    monkeypatch.setattr(sandbox, "_SYSTEM", (*sandbox._SYSTEM, str(tmp_path)))
-    python = [*sandbox._python_folders(), str(libraries)]
-    monkeypatch.setattr(sandbox, "_python_folders", lambda: python)
-    monkeypatch.setattr(sandbox, "_hidden", set())
+    monkeypatch.setattr(shown, "SYSTEM", (*shown.SYSTEM, str(tmp_path)))
+    python = [*shown.python_folders(), str(libraries)]
+    monkeypatch.setattr(shown, "python_folders", lambda: python)
+    monkeypatch.setattr(shown, "_hidden", set())
     every = f"sorted(f for _, _, files in os.walk({str(tmp_path)!r}) for f in files)"
     with Worker() as worker:
         assert ask(worker, every) == ["gradebook.db", "library.so", "module.py", "notes"]
-    sandbox.hide(course)
+    shown.hide(course)
     with Worker() as worker:
         assert ask(worker, every) == ["library.so", "module.py"]
         assert "Errno" in str(ask(worker, f"os.mkdir({str(course / 'new')!r})"))
@@ -258,7 +261,7 @@ def test_a_worker_ends_with_the_grader_even_when_that_is_killed(wrapped, tmp_pat
     marker = tmp_path / "given-of-this-test.py"
     marker.write_text("")
     grader = (
-        "import sys\nfrom autograder.worker.client import Cell, Worker\n"
+        "import sys\nfrom autograder.sandbox.client import Cell, Worker\n"
         f"worker = Worker({str(marker)!r}, call_seconds=300)\nprint('up', flush=True)\n"
         "worker.run_cell(Cell('loop', 'while True: pass'))\n"
     )
@@ -303,7 +306,7 @@ def test_a_sandbox_that_is_required_and_missing_is_refused(without_bubblewrap):
 
 @in_bubblewrap
 def test_a_machine_that_is_too_slow_to_try_it_is_told_of_as_one_without(monkeypatch):
-    monkeypatch.setattr(sandbox, "PROBE_SECONDS", 0.0001)
+    monkeypatch.setattr(module, "PROBE_SECONDS", 0.0001)
     isolation.cache_clear()
     try:
         assert "bubblewrap is installed but did not start within 0.0001 s" in isolation().missing
@@ -346,4 +349,4 @@ def test_what_is_not_isolated_is_said_in_one_sentence(without_bubblewrap):
 
 def test_a_model_of_random_weights_needs_no_folder(monkeypatch):
     monkeypatch.setenv("AUTOGRADER_MODEL", "gpt2-shape")
-    assert [Path(folder).name for folder in sandbox._model_folders()] == ["tiny-gpt2"]
+    assert [Path(folder).name for folder in shown.model_folders()] == ["tiny-gpt2"]
