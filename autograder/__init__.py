@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         random_model,
     )
     from autograder.toolkit.model.weights import fingerprint as model_fingerprint
+    from autograder.toolkit.play.guess import guess
+    from autograder.toolkit.play.live import live_table, race, stream
+    from autograder.toolkit.play.puzzle import puzzle, question
 
     __version__: str
 
@@ -42,6 +45,12 @@ _LAZY = {
     "timing": ("autograder.toolkit.timing", None),
     "charts": ("autograder.toolkit.charts", None),
     "lab": ("autograder.toolkit.lab", None),
+    "guess": ("autograder.toolkit.play.guess", "guess"),
+    "puzzle": ("autograder.toolkit.play.puzzle", "puzzle"),
+    "question": ("autograder.toolkit.play.puzzle", "question"),
+    "stream": ("autograder.toolkit.play.live", "stream"),
+    "race": ("autograder.toolkit.play.live", "race"),
+    "live_table": ("autograder.toolkit.play.live", "live_table"),
 }
 
 __all__ = [
@@ -52,12 +61,18 @@ __all__ = [
     "GPT2Config",
     "charts",
     "check",
+    "guess",
     "lab",
+    "live_table",
     "load_model",
     "load_notebook",
     "load_tokenizer",
     "model_fingerprint",
+    "puzzle",
+    "question",
+    "race",
     "random_model",
+    "stream",
     "timing",
 ]
 

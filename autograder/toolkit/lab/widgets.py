@@ -12,33 +12,15 @@ from autograder.toolkit.lab import drawing
 from autograder.toolkit.lab.costs import Decoding, NextRequest
 from autograder.toolkit.lab.passage import PASSAGE
 from autograder.toolkit.lab.passes import Passes
+from autograder.toolkit.play.shown import Shown
 
 _WIDE = {"description_width": "150px"}
 
 
-class _Lab:
-    """What both labs are: a box of widgets, and a picture for where there are none."""
-
-    def __init__(self) -> None:
-        self.box: Any = None  # an ipywidgets.VBox, or None without ipywidgets
-
-    def _picture(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> Any:
-        bundle, metadata = self._picture()
-        if self.box is not None:
-            live = self.box._repr_mimebundle_() or {}
-            live = live[0] if isinstance(live, tuple) else live
-            bundle = {**bundle, **{k: v for k, v in live.items() if k != "text/plain"}}
-        return bundle, metadata
-
-
-class DecodeLab(_Lab):
+class DecodeLab(Shown):
     """Lab 1: a prompt is prefilled once, then each step decodes one token."""
 
     def __init__(self, weights, tokenizer, n_prompt: int = 16) -> None:
-        super().__init__()
         self._tokenizer = tokenizer
         self._passes = Passes(weights)
         self._passage = tokenizer.encode(PASSAGE)
@@ -107,7 +89,7 @@ class DecodeLab(_Lab):
     def _sum(self, use_cache: bool) -> float | None:
         return sum(self._seconds[use_cache]) if self._seconds[use_cache] else None
 
-    def _picture(self):
+    def still(self):
         shown = self.decoding if self.decoding.n_steps else Decoding(self.decoding.n_prompt, True, 2)
         return {"image/svg+xml": drawing.steps_svg(shown), "text/plain": drawing.steps_words(shown)}, {}
 
@@ -159,7 +141,7 @@ class DecodeLab(_Lab):
         self.generate.disabled = self.full
 
 
-class RequestLab(_Lab):
+class RequestLab(Shown):
     """Lab 2: one prompt was run and its keys and values saved; how much of them can the next one use?"""
 
     SYSTEM = "You are a king of the old world.\n"
@@ -167,7 +149,6 @@ class RequestLab(_Lab):
     NEXT = SYSTEM + "Where is he?"
 
     def __init__(self, weights, tokenizer, saved: str = SAVED, next: str = NEXT) -> None:
-        super().__init__()
         self._tokenizer = tokenizer
         self._passes = Passes(weights)
         self.saved_text, self.next_text = saved, next
@@ -222,7 +203,7 @@ class RequestLab(_Lab):
         )
         return f"{drawing.difference_words(request, saved, live)} {costs}"
 
-    def _picture(self):
+    def still(self):
         from autograder.toolkit import charts
 
         request = self.request
