@@ -6,6 +6,7 @@ nbgrader reads this file more than once in a run, so everything here is assigned
 from pathlib import Path
 
 from autograder.grading.environment import put_own_programs_on_path, silence_known_warnings
+from autograder.stages import GRADED_STAGES
 from autograder.toolkit.threads import use_one_thread
 
 course = Path(__file__).resolve().parent
@@ -16,6 +17,7 @@ use_one_thread()
 c = get_config()  # noqa: F821 - given by nbgrader
 c.CourseDirectory.root = str(course)
 c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}?timeout=60"  # seconds to wait for another process
+c.CourseDirectory.course_id = "prefix-cache"  # the exchange, JupyterHub and PostgreSQL need one
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", "feedback"]
 
 # Submissions are read by our exporter, which copes with damaged files, and graded without a notebook kernel: the
@@ -35,3 +37,16 @@ c.Autograde.autograde_preprocessors = [
     "autograder.grading.preprocessors.SaveScores",
     "nbgrader.preprocessors.AssignLatePenalties",
 ]
+
+# What a learning platform gives for download goes to downloaded/ASSIGNMENT/archive/, zipped or not, and then
+# `nbgrader zip_collect ASSIGNMENT` puts it into submitted/. The names of files that are known:
+#   Moodle  Doe Jane_123456_assignsubmission_file_save_and_reuse.ipynb, or a folder of that name
+#   Canvas  doejane_123_456_save_and_reuse.ipynb, doejane_LATE_123_456_save_and_reuse-1.ipynb
+#   other   jdoe_save_and_reuse.ipynb: the student, then the notebook's own name
+_moodle_or_canvas = r"(?:_\d+_assignsubmission_file_?|(?:_LATE)?_\d+_\d+_)(?:[^/\\]*[/\\])*"
+_modules = "|".join(stage.module for stage in GRADED_STAGES)
+c.FileNameCollectorPlugin.named_regexp = (
+    r".*[/\\]extracted[/\\](?:[^/\\]+[/\\])*?"
+    rf"(?P<student_id>[^/\\.][^/\\]*?)(?:(?P<platform>{_moodle_or_canvas})|_)"
+    rf"(?P<file_id>(?(platform)[^/\\.][^/\\]*?|(?:{_modules})))(?:-\d+)?\.ipynb$"
+)

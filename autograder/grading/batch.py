@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits, without_functions
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
-from autograder.grading.handed_in import folder_problem, may_be_copied
+from autograder.grading.handed_in import folder_problem, handed_in_at, may_be_copied
 from autograder.grading.lookahead import LookAhead
 from autograder.grading.machine import default_jobs
 from autograder.grading.marker import Markers, Marking
@@ -93,6 +93,7 @@ class Batch:
         # The first and the last that nbgrader does for a submission; errors of what it calls hooks, it passes over
         converter.init_destination = self._begin_submission
         converter.set_permissions = self._store
+        converter.coursedir.get_existing_timestamp = lambda folder: handed_in_at(Path(folder))
         converter.convert_notebooks = self._run  # nothing else of nbgrader's is called once after a whole batch
 
     # The run as a whole

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+import re
+from datetime import datetime
 from pathlib import Path
 
-from nbgrader.utils import parse_utc
+from nbgrader.utils import as_timezone, parse_utc
 
 _LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submission
 
@@ -42,7 +44,28 @@ def _problem(folder: Path) -> str | None:
         try:
             text = stamp.read_text(encoding="utf-8").strip() if stamp.stat().st_size < 1000 else "?"
             if text:
-                parse_utc(text)
+                parse_time(text)
         except (ValueError, OverflowError):
             return "timestamp.txt does not hold a time such as 2026-01-31 12:00:00 UTC; correct or remove it"
     return None
+
+
+def handed_in_at(folder: Path) -> datetime | None:
+    """The time in a folder's timestamp.txt, in UTC and without a zone; None where there is none."""
+    stamp = folder / "timestamp.txt"
+    text = stamp.read_text(encoding="utf-8").strip() if stamp.is_file() else ""
+    return parse_time(text) if text else None
+
+
+def parse_time(text: str) -> datetime:
+    """A time as text in UTC, without a zone; ValueError when it is none, or in a zone that is not known.
+
+    nbgrader's parser takes the zone +0100 for 100 seconds, and one that it does not know for UTC.
+    """
+    *_, zone = parts = text.split(" ")
+    if len(parts) == 3:
+        if re.fullmatch(r"[+-]\d\d:?\d\d", zone):
+            return parse_utc("".join([parts[0], "T", *parts[1:]]))
+        if as_timezone(datetime(2000, 1, 1), zone).tzinfo is None:
+            raise ValueError(f"the zone {zone} is not known")
+    return parse_utc(text)
