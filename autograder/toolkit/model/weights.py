@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -35,7 +35,7 @@ def _in_immutable_memory(array: np.ndarray) -> bool:
     return owner is not None and memoryview(owner).readonly
 
 
-class _Node:
+class Node:
     """What the parts of the tree share: their arrays are made immutable, also after a copy or a pickle."""
 
     def __post_init__(self) -> None:
@@ -55,13 +55,13 @@ class _Node:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LayerNorm(_Node):
+class LayerNorm(Node):
     weight: np.ndarray  # [n_embd]
     bias: np.ndarray  # [n_embd]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Linear(_Node):
+class Linear(Node):
     """GPT-2's layout: y = x @ weight + bias."""
 
     weight: np.ndarray  # [n_in, n_out]
@@ -69,19 +69,19 @@ class Linear(_Node):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attention(_Node):
+class Attention(Node):
     c_attn: Linear  # [n_embd, 3 * n_embd]: queries, keys and values side by side
     c_proj: Linear  # [n_embd, n_embd]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mlp(_Node):
+class Mlp(Node):
     c_fc: Linear  # [n_embd, 4 * n_embd]
     c_proj: Linear  # [4 * n_embd, n_embd]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Block(_Node):
+class Block(Node):
     ln_1: LayerNorm
     attn: Attention
     ln_2: LayerNorm
@@ -89,7 +89,7 @@ class Block(_Node):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Weights(_Node):
+class Weights(Node):
     config: GPT2Config
     wte: np.ndarray  # [n_vocab, n_embd]; also the output head
     wpe: np.ndarray  # [n_ctx, n_embd]
@@ -155,15 +155,17 @@ def _listed(parts: Sequence[str], between: str = ", ", most: int = 3) -> str:
     return between.join([*parts[:most], *([f"and {len(parts) - most} more"] if len(parts) > most else [])])
 
 
-def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], note: str = "") -> Weights:
-    """The tree from named arrays, with or without the `transformer.` prefix; immutable float32 arrays are not copied.
+def named_tensors(
+    expected: Mapping[str, tuple[int, ...]],
+    tensors: Mapping[str, np.ndarray],
+    plain_name: Callable[[str], str | None],
+    tie: tuple[str, str] | None,
+) -> dict[str, np.ndarray]:
+    """The expected tensors, in their order; one ModelError names all that is missing, unknown, twice there, mis-shaped.
 
-    Mask buffers are left out, and `lm_head.weight` may be there when it equals `wte.weight`. Everything
-    that is missing, unknown, twice there or mis-shaped is named in one ModelError, of many only the first.
+    plain_name: a file's name for a tensor as `expected` has it; None for what is no weight.
+    tie: the name of an output head that a file may hold as well, and of the tensor that it must equal.
     """
-    if config.n_layer > len(tensors):  # before a name is made for each of what may be any number
-        raise ModelError(f"there are {len(tensors)} tensors, too few for n_layer = {config.n_layer}")
-    expected = tensor_shapes(config)
     found: dict[str, np.ndarray] = {}
     problems: list[str] = []
     unknown = []
@@ -173,7 +175,7 @@ def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], 
             continue
         if plain in found:
             problems.append(f"{plain} is there twice, with and without the prefix")
-        elif plain in expected or plain == "lm_head.weight":
+        elif plain in expected or (tie and plain == tie[0]):
             found[plain] = array
         else:
             unknown.append(name)
@@ -182,16 +184,30 @@ def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], 
         problems.insert(0, f"missing {_listed(missing)}")
     if unknown:
         problems.append(f"unknown {_listed(unknown)}")
-    head = found.pop("lm_head.weight", None)
-    for name, array in found.items():
-        if array.shape != expected[name]:
-            problems.append(f"{name} has shape {list(array.shape)} and should have {list(expected[name])}")
+    for name, shape in expected.items():
+        array = found.get(name)
+        if array is None:
+            continue
+        if array.shape != shape:
+            problems.append(f"{name} has shape {list(array.shape)} and should have {list(shape)}")
         elif array.dtype.kind != "f":
             problems.append(f"{name} has dtype {array.dtype} and should have float32")
-    if head is not None and "wte.weight" in found and not np.array_equal(head, found["wte.weight"]):
-        problems.append("lm_head.weight differs from wte.weight, and GPT-2's output head is wte")
+    if tie and tie[0] in found and tie[1] in found and not np.array_equal(found[tie[0]], found[tie[1]]):
+        problems.append(f"{tie[0]} differs from {tie[1]}, which is this model's output head")
     if problems:
         raise ModelError(_listed(problems, "; ", 5))
+    return {name: found[name] for name in expected}
+
+
+def weights_from_tensors(config: GPT2Config, tensors: Mapping[str, np.ndarray], note: str = "") -> Weights:
+    """The tree from named arrays, with or without the `transformer.` prefix; immutable float32 arrays are not copied.
+
+    Mask buffers are left out, and `lm_head.weight` may be there when it equals `wte.weight`. Everything
+    that is missing, unknown, twice there or mis-shaped is named in one ModelError, of many only the first.
+    """
+    if config.n_layer > len(tensors):  # before a name is made for each of what may be any number
+        raise ModelError(f"there are {len(tensors)} tensors, too few for n_layer = {config.n_layer}")
+    found = named_tensors(tensor_shapes(config), tensors, plain_name, ("lm_head.weight", "wte.weight"))
 
     def pair(part: str) -> tuple[np.ndarray, np.ndarray]:
         return found[f"{part}.weight"], found[f"{part}.bias"]

@@ -1,0 +1,16 @@
+"""The real chat model, for tests that are run by `make test-chat` once it was fetched."""
+
+import pytest
+
+from autograder.toolkit.chat.load import load_llama
+from autograder.toolkit.chat.tokenizer import load_chat_tokenizer
+
+
+@pytest.fixture(scope="session")
+def weights():
+    return load_llama("smollm2")
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return load_chat_tokenizer("smollm2")
