@@ -111,12 +111,6 @@ HEADS_SPLIT_WRONG = define(
 SCORES_UNSCALED = define(
     "scores-unscaled", "scores not scaled", "It looks as if the scores were not divided by sqrt(head_dim)."
 )
-SCORES_SCALED_BY_LENGTH = define(
-    "scores-scaled-by-n-seq",
-    "scores divided by sqrt(n_seq)",
-    "It looks as if the scores were divided by the square root of the number of keys: divide by sqrt(head_dim), the "
-    "length of one key.",
-)
 SCORES_SCALED_BY_EMBD = define(
     "scores-scaled-by-n-embd",
     "scores divided by sqrt(n_embd)",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.judge.recompute import Reference
+from autograder.judge.reference import Reference
 from autograder.toolkit.model import GPT2Config, load_model, random_model
 from autograder.toolkit.model.load import absolute_name
 from autograder.toolkit.model.weights import Weights, replace_tensor

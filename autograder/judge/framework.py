@@ -113,11 +113,21 @@ def find_check(check_id: str) -> Check:
 
 def checks_version(stage_name: str) -> str:
     """A short hash of the source that decides a stage's scores."""
-    from autograder.judge import bugs, cases, compare, large_scores, recompute, student, words
+    from autograder.judge import bugs, cases, compare, large_scores, reference, student, variants, words
     from autograder.worker import cells, counting, hashing, runtime, values
 
     stage = find_stage(stage_name)
-    modules = [bugs, cases, compare, large_scores, recompute, student, words, importlib.import_module(__name__)]
+    modules = [
+        bugs,
+        cases,
+        compare,
+        large_scores,
+        reference,
+        student,
+        variants,
+        words,
+        importlib.import_module(__name__),
+    ]
     modules += _modules_of(f"autograder.stages.{stage.module}")
     modules += [cells, counting, hashing, runtime, values, *_modules_of("autograder.toolkit.model")]
     return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]

@@ -16,7 +16,7 @@ import numpy as np
 from autograder.judge.bugs import INPUT_CHANGED, Bug
 from autograder.judge.cases import JudgeModel, ModelPart
 from autograder.judge.framework import Failure
-from autograder.judge.recompute import KV
+from autograder.judge.reference import KV
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Sweep, expect_close, recognize
 from autograder.judge.framework import Failure, check
+from autograder.judge.reference import Reference
 from autograder.judge.student import Student
+from autograder.judge.variants import suspects_from
 from autograder.judge.words import count
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import (
@@ -22,7 +24,7 @@ from autograder.stages.forward_pass.shared import (
     row_counts,
     rows,
 )
-from autograder.stages.forward_pass.suspects import ATTENTION, MASK_TOO_SMALL, suspects_from
+from autograder.stages.forward_pass.suspects import ATTENTION, MASK_TOO_SMALL
 from autograder.toolkit.model import GPT2Config
 
 
@@ -49,7 +51,7 @@ def attention_heads(student: Student, cases: Cases) -> None:
                     name="causal_self_attention",
                     where=f"for {count(n_seq, 'row')}, block {layer} of {about(model)}",
                     axes=("row", "feature"),
-                    suspects=suspects_from(ATTENTION, model.reference.attention_layer, x, layer),
+                    suspects=suspects_from(ATTENTION, model.reference, Reference.attention_layer, x, layer),
                     bug=_not_finite(actual),
                 )
         finish(sweep, lambda: right_on_trained(student, cases, "attention"))
@@ -77,7 +79,7 @@ def attention_causal(student: Student, cases: Cases) -> None:
             what = "changed no later row of the result"
         else:
             continue
-        suspects = suspects_from(ATTENTION, model.reference.attention_layer, x, layer)
+        suspects = suspects_from(ATTENTION, model.reference, Reference.attention_layer, x, layer)
         bug = recognize(before, model.reference.attention_layer(x, layer), suspects)
         place = f"rows 0 to {n_seq - 1}, block {layer} of {about(model)}"
         raise Failure(None, f"Changing row {changed} of x {what} ({place}).", bug)
@@ -100,7 +102,7 @@ def attention_large_scores(student: Student, cases: Cases) -> None:
             name="causal_self_attention",
             where=f"for {n_seq} rows, block {layer} of {about(model)} with weights that make large scores",
             axes=("row", "feature"),
-            suspects=suspects_from((*ATTENTION, *MASK_TOO_SMALL), model.reference.attention_layer, x, layer),
+            suspects=suspects_from((*ATTENTION, *MASK_TOO_SMALL), model.reference, Reference.attention_layer, x, layer),
             bug=bug,
         )
     for flags, sign, scores in (
@@ -114,7 +116,7 @@ def attention_large_scores(student: Student, cases: Cases) -> None:
             name="causal_self_attention",
             where=f"for {n_seq} rows and {scores}, block {layer} of {about(model)}",
             axes=("row", "feature"),
-            suspects=suspects_from(MASK_TOO_SMALL, model.reference.attention_layer, x, layer),
+            suspects=suspects_from(MASK_TOO_SMALL, model.reference, Reference.attention_layer, x, layer),
         )
 
 

@@ -120,22 +120,11 @@ SCORES_NO_ROOT = define(
     "scores divided by head_dim",
     "It looks as if the scores were divided by head_dim: divide by its square root.",
 )
-SCORES_SCALED_BY_HEADS = define(
-    "scores-scaled-by-n-head",
-    "scores divided by sqrt(n_head)",
-    "It looks as if the scores were divided by sqrt(n_head): divide by sqrt(head_dim), the length of a key.",
-)
 HEADS_INTERLEAVED = define(
     "heads-interleaved",
     "q, k, v split inside each head",
     "It looks as if c_attn's result were cut into heads first and each head into q, k, v: it holds all heads' queries, "
     "then all keys, then all values.",
-)
-HEADS_STRIDED = define(
-    "heads-strided",
-    "heads take every n_head-th feature",
-    "It looks as if head h had every n_head-th feature: its head_dim features stand side by side, so reshape to "
-    "[n_seq, n_head, head_dim].",
 )
 SOFTMAX_OVERFLOW = define(
     "softmax-overflow",
@@ -153,11 +142,6 @@ SOFTMAX_HIDDEN_MAXIMUM = define(
     "maximum taken before the mask",
     "It looks as if the largest score were looked for before the mask was applied: a hidden one may be so large that "
     "all visible ones become 0.",
-)
-ONE_HEAD = define(
-    "one-head",
-    "one head instead of n_head",
-    "It looks as if all features formed one head: split q, k and v into n_head heads, each with scores of its own.",
 )
 OUTPUT_MISSING = define(
     "no-output-projection",
@@ -184,24 +168,12 @@ RESIDUAL_INPUT_ONLY = define(
 )
 NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
 NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
-WTE_SCALED = define(
-    "wte-scaled",
-    "token embeddings scaled",
-    "It looks as if the token embeddings were multiplied by sqrt(n_embd), as in older models: GPT-2 does not.",
-)
 PROBABILITIES = define(
     "probabilities", "softmax of the logits", "It looks as if a softmax were applied at the end: return the logits."
 )
 BLOCKS_LEFT_OUT = define(
     "blocks-left-out", "last blocks left out", "It looks as if the loop over the blocks ended too early."
 )
-BLOCKS_NOT_CHAINED = define(
-    "blocks-not-chained",
-    "every block fed with the embeddings",
-    "It looks as if every block were given the embeddings, so that only the last one counts: what a block returns goes "
-    "into the next.",
-)
-BLOCKS_REVERSED = define("blocks-reversed", "blocks reversed", "It looks as if the blocks were used last to first.")
 ONLY_LAST_ROW = define(
     "only-last-row",
     "only the last row of logits",

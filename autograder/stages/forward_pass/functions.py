@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from autograder.judge.bugs import BUGS
 from autograder.judge.cases import Cases
 from autograder.judge.compare import expect_close
 from autograder.judge.framework import check
-from autograder.judge.recompute import gelu, layer_norm
+from autograder.judge.reference import gelu, layer_norm
 from autograder.judge.student import Student
+from autograder.judge.variants import GELU, NORM
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import STAGE
-from autograder.stages.forward_pass.suspects import BLOCK
 
 
 @check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form", watches=("gelu",))
@@ -28,13 +29,13 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
             where=f"for {_axes(shape)} between -5 and 5",
             axes={1: ("element",), 2: ("row", "column"), 3: ("table", "row", "column")}[len(shape)],
             suspects=(
-                (own.GELU_EXACT, lambda x=x: gelu(x, "exact")),
-                (own.GELU_SIGMOID, lambda x=x: gelu(x, "sigmoid")),
-                (own.GELU_RELU, lambda x=x: gelu(x, "relu")),
+                (own.GELU_EXACT, lambda x=x: GELU["gelu-exact"](x)),
+                (own.GELU_SIGMOID, lambda x=x: GELU["gelu-sigmoid"](x)),
+                (own.GELU_RELU, lambda x=x: GELU["gelu-relu"](x)),
                 (own.GELU_SQUARE, lambda x=x: _tanh_gelu(x, power=2)),
                 (own.GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=2 / np.pi)),
                 (own.GELU_NO_ROOT, lambda x=x: _tanh_gelu(x, factor=np.sqrt(2) / np.pi)),
-                (own.GELU_NO_HALF, lambda x=x: gelu(x, "double")),
+                (own.GELU_NO_HALF, lambda x=x: GELU["gelu-no-half"](x)),
                 (own.GELU_CUBE_OF_SUM, lambda x=x: _tanh_gelu(x, whole=True)),
                 *((own.GELU_ROUNDED, lambda x=x, c=c: _tanh_gelu(x, cube=c)) for c in (0.0447, 0.045, 0.04)),
                 *((own.GELU_ROUNDED, lambda x=x, f=f: _tanh_gelu(x, factor=f)) for f in (0.798, 0.8)),
@@ -68,16 +69,14 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
 
     def suspects(x, given_eps):
         eps = given_eps or 1e-5
-        yield own.NORM_EPS_OUTSIDE, lambda: layer_norm(x, weight, bias, eps, "eps-outside")
         if given_eps:
             yield own.NORM_EPS_FIXED, lambda: layer_norm(x, weight, bias)
         else:
             for bug, others in ((own.NORM_EPS_SMALL, (1e-12, 1e-8, 1e-6)), (own.NORM_EPS_LARGE, (1e-4, 1e-3, 1e-2))):
                 for other in others:
                     yield bug, lambda other=other: layer_norm(x, weight, bias, other)
-        for bug, mistakes in BLOCK:
-            if mistakes.norm != "right":
-                yield bug, lambda kind=mistakes.norm: layer_norm(x, weight, bias, eps, kind)
+        for name, wrong in NORM.items():
+            yield BUGS[name], lambda wrong=wrong: wrong(x, weight, bias, eps)
         for axis in range(x.ndim - 1):
             yield own.NORM_AXIS, lambda axis=axis: _norm_along(x, weight, bias, eps, axis)
 

@@ -8,8 +8,8 @@ from autograder.judge import bugs
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import Mistakes
 from autograder.judge.student import Student, StudentError
+from autograder.judge.variants import variant
 from autograder.judge.words import count
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import STAGE, about, is_trained, right_at
@@ -121,13 +121,11 @@ def clear_prompt(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> 
 
     On 12 blocks, another order of the blocks gives other ids.
     """
-    greedy = model.reference.greedy
+    layers_as_text = variant(model.reference, "layers-sorted-as-text")
     for attempt in range(40):
         prompt = cases.ids(model, n_prompt, n_new, attempt)
-        ids, gaps = greedy(prompt, n_new)
-        if min(gaps) > CLEAR and not (
-            is_trained(model) and ids == greedy(prompt, n_new, mistakes=Mistakes(layers_as_text=True))[0]
-        ):
+        ids, gaps = model.reference.greedy(prompt, n_new)
+        if min(gaps) > CLEAR and not (is_trained(model) and ids == layers_as_text.greedy(prompt, n_new)[0]):
             break
     return prompt, ids
 

@@ -11,8 +11,9 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import gelu, layer_norm
+from autograder.judge.reference import Reference, gelu, layer_norm
 from autograder.judge.student import Student, StudentError
+from autograder.judge.variants import suspects_from
 from autograder.judge.words import count
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import (
@@ -25,7 +26,7 @@ from autograder.stages.forward_pass.shared import (
     row_counts,
     rows,
 )
-from autograder.stages.forward_pass.suspects import BLOCK, FORWARD, PARTS, suspects_from
+from autograder.stages.forward_pass.suspects import BLOCK, FORWARD, PARTS
 from autograder.toolkit.model import GPT2Config
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-6}  # one block: float32 is within 2e-6, another eps is 5e-5 away, another gelu 3e-4
@@ -54,7 +55,7 @@ def block_pre_norm(student: Student, cases: Cases) -> None:
                     name="transformer_block",
                     where=f"for {count(n_seq, 'row')}, block {layer} of {about(model)}",
                     axes=("row", "feature"),
-                    suspects=suspects_from((*BLOCK, *PARTS), model.reference.block, x, layer),
+                    suspects=suspects_from((*BLOCK, *PARTS), model.reference, Reference.block, x, layer),
                     **tolerance,
                 )
         finish(sweep, lambda: right_on_trained(student, cases, "block"))
@@ -129,7 +130,7 @@ def _forward_suspects(
     for shift in (1, -1):
         positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
         yield bugs.positions_shifted(shift), lambda p=positions: model.reference.logits(ids, positions=p)
-    yield from suspects_from(FORWARD, model.reference.logits, ids)
+    yield from suspects_from(FORWARD, model.reference, Reference.logits, ids)
     yield own.NOTEBOOK_WEIGHTS, lambda: cases.trained.reference.logits(ids)
 
 

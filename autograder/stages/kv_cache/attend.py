@@ -11,8 +11,9 @@ from autograder.judge import large_scores
 from autograder.judge.bugs import MASK_TIMES_INFINITY, Bug
 from autograder.judge.compare import Sweep, expect_close, in_words, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import RIGHT, attention
+from autograder.judge.reference import attention
 from autograder.judge.student import Handle, StudentError
+from autograder.judge.variants import MASK_TOO_SMALL
 from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.attend_suspects import attend_suspects
 from autograder.stages.kv_cache.shared import STAGE, configs, normal, read_layer, read_layers, wrong_layers
@@ -147,9 +148,8 @@ def _largest_taken(attending: Attending, config) -> Bug | None:
 
 def _masks_too_small(q, k, v):
     """Hidden scores that are set to a number, or lowered by one, which is not enough."""
-    for size in (1e4, 1e2, 1e3, 5e3):
-        for mistake in (RIGHT.with_(hidden_score=-size), RIGHT.with_(hidden_penalty=-size)):
-            yield own.MASK_TOO_SMALL, lambda m=mistake: attention(q, k, v, m)
+    for wrong in MASK_TOO_SMALL.values():
+        yield own.MASK_TOO_SMALL, lambda wrong=wrong: wrong(q, k, v)
 
 
 @check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache", watches=("attend",))

@@ -11,10 +11,10 @@ from autograder.judge.bugs import (
     MASK_WITHOUT_OFFSET,
     NO_CAUSAL_MASK,
     SCORES_SCALED_BY_EMBD,
-    SCORES_SCALED_BY_LENGTH,
     SCORES_UNSCALED,
 )
-from autograder.judge.recompute import RIGHT, attention
+from autograder.judge.reference import attention
+from autograder.judge.variants import ATTENTION
 from autograder.stages.kv_cache import bugs as own
 
 
@@ -27,8 +27,8 @@ def attend_suspects(q, k, v):
     masked = np.where(seen, scores, -np.inf)
     peak = masked.max(axis=-1, keepdims=True)
 
-    def mistake(**changes):
-        return lambda: attention(q, k, v, RIGHT.with_(**changes))
+    def mistake(name):
+        return lambda: ATTENTION[name](q, k, v)
 
     def over_heads():
         shares = np.exp(masked - peak.max(axis=0, keepdims=True))
@@ -36,21 +36,20 @@ def attend_suspects(q, k, v):
             return np.nan_to_num(shares / shares.sum(axis=0, keepdims=True)) @ v
 
     return [
-        (MASK_SEES_NEXT, mistake(mask="next") if n_query > 2 else mistake()),  # with two it is the same as no mask
-        (NO_CAUSAL_MASK, mistake(mask="none")),
-        (MASK_WITHOUT_OFFSET, mistake(mask="no-offset")),
-        (own.MASK_HIDES_SELF, mistake(mask="strict")),
-        (own.MASK_AS_ZERO, mistake(mask="zeros")),
-        (own.MASK_AFTER_SOFTMAX, mistake(mask="after-softmax")),
-        (SCORES_UNSCALED, mistake(scale="none")),
-        (SCORES_SCALED_BY_EMBD, mistake(scale="n_embd")),
-        (SCORES_SCALED_BY_LENGTH, mistake(scale="n_seq")),
-        (own.SCORES_NO_ROOT, mistake(scale="no-root")),
-        (KEYS_VALUES_SWAPPED, lambda: attention(q, v, k)),
+        *([(MASK_SEES_NEXT, mistake("mask-sees-next"))] if n_query > 2 else []),  # with two it is the same as no mask
+        (NO_CAUSAL_MASK, mistake("no-causal-mask")),
+        (MASK_WITHOUT_OFFSET, mistake("mask-without-offset")),
+        (own.MASK_HIDES_SELF, mistake("mask-strict")),
+        (own.MASK_AS_ZERO, mistake("mask-zeros")),
+        (own.MASK_AFTER_SOFTMAX, mistake("mask-after-softmax")),
+        (SCORES_UNSCALED, mistake("scores-unscaled")),
+        (SCORES_SCALED_BY_EMBD, mistake("scores-scaled-by-n-embd")),
+        (own.SCORES_NO_ROOT, mistake("scores-no-root")),
+        (KEYS_VALUES_SWAPPED, mistake("keys-values-exchanged")),
         (HALF_PRECISION, lambda: attention(q, *(a.astype(np.float16).astype(np.float64) for a in (k, v)))),
         (own.NO_SOFTMAX, lambda: np.where(seen, scores, 0.0) @ v),
         (own.SOFTMAX_SUM, lambda: np.exp(masked) @ v),
         (own.SOFTMAX_SUM, lambda: np.exp(masked - peak) @ v),
-        (own.SOFTMAX_AXIS, mistake(softmax="queries")),
+        (own.SOFTMAX_AXIS, mistake("softmax-over-queries")),
         (own.SOFTMAX_OVER_HEADS, over_heads),
     ]

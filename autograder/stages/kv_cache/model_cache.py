@@ -9,7 +9,7 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.compare import Sweep, in_words
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV, part_of_rows
+from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Handle, StudentError
 from autograder.judge.words import count
 from autograder.stages.kv_cache import bugs as own

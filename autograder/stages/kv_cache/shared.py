@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.judge.compare import matches
-from autograder.judge.recompute import KV
+from autograder.judge.reference import KV
 from autograder.judge.student import Handle, StudentError
 
 STAGE = "kv-cache"

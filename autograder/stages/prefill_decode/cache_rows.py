@@ -10,7 +10,7 @@ from autograder.judge.bugs import HALF_PRECISION, KEYS_VALUES_SWAPPED, Bug
 from autograder.judge.cases import JudgeModel
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure
-from autograder.judge.recompute import KV, part_of_rows
+from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.words import count
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.suspects import wrong_runs

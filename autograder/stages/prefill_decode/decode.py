@@ -8,7 +8,7 @@ from autograder.judge.bugs import Bug, positions_shifted
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import check
-from autograder.judge.recompute import part_of_rows
+from autograder.judge.reference import part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
 from autograder.stages.prefill_decode import bugs as own

@@ -10,7 +10,7 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import JudgeModel
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV, Run, part_of_rows
+from autograder.judge.reference import KV, Run, part_of_rows
 from autograder.judge.student import Student, StudentError
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.request import Request, ask, draw_request, lively

@@ -8,7 +8,7 @@ from autograder.judge.bugs import LOGITS_REMEMBERED
 from autograder.judge.cases import JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, in_words
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV
+from autograder.judge.reference import KV
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import tokens
 from autograder.stages.prefill_decode import bugs as own

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.judge.cases import JudgeModel
-from autograder.judge.recompute import part_of_rows
+from autograder.judge.reference import part_of_rows
 from autograder.judge.student import Handle, Student
 
 STAGE = "prefill-decode"

@@ -30,26 +30,27 @@ from autograder.judge.bugs import (
     positions_shifted,
 )
 from autograder.judge.cases import JudgeModel
-from autograder.judge.recompute import RIGHT, Mistakes, Run, part_of_rows
+from autograder.judge.reference import Run, part_of_rows
+from autograder.judge.variants import Suspect, variant
 from autograder.stages.prefill_decode import bugs as own
 
-_MODEL_MISTAKES: tuple[tuple[Bug, Mistakes], ...] = (
-    (NO_FINAL_LAYER_NORM, RIGHT.with_(final_norm=False)),
-    (POSITIONS_MISSING, RIGHT.with_(positions="missing")),
-    (NO_CAUSAL_MASK, RIGHT.with_(mask="none")),
-    (MASK_WITHOUT_OFFSET, RIGHT.with_(mask="no-offset")),
-    (KEYS_VALUES_SWAPPED, RIGHT.with_(qkv="qvk")),
-    *((QKV_ORDER, RIGHT.with_(qkv=order)) for order in ("kqv", "vkq", "kvq", "vqk")),
-    (HEADS_MERGED_WRONG, RIGHT.with_(merge="reshape")),
-    (HEADS_SPLIT_WRONG, RIGHT.with_(split="reshape")),
-    (SCORES_UNSCALED, RIGHT.with_(scale="none")),
-    (SCORES_SCALED_BY_EMBD, RIGHT.with_(scale="n_embd")),
-    (NORMED_RESIDUAL, RIGHT.with_(order="normed-residual")),
-    (NORMED_RESIDUAL, RIGHT.with_(order="normed-attention")),
-    (NO_RESIDUAL_ATTENTION, RIGHT.with_(residual="no-attention")),
-    (NO_RESIDUAL_MLP, RIGHT.with_(residual="no-mlp")),
-    (NO_RESIDUAL, RIGHT.with_(residual="none")),
-    (LN_1_TWICE, RIGHT.with_(order="ln_1-twice")),
+_MODEL_MISTAKES: tuple[Suspect, ...] = (
+    (NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
+    (POSITIONS_MISSING, "positions-missing"),
+    (NO_CAUSAL_MASK, "no-causal-mask"),
+    (MASK_WITHOUT_OFFSET, "mask-without-offset"),
+    (KEYS_VALUES_SWAPPED, "qkv-qvk"),
+    *((QKV_ORDER, f"qkv-{order}") for order in ("kqv", "vkq", "kvq", "vqk")),
+    (HEADS_MERGED_WRONG, "heads-merged-wrong"),
+    (HEADS_SPLIT_WRONG, "heads-split-wrong"),
+    (SCORES_UNSCALED, "scores-unscaled"),
+    (SCORES_SCALED_BY_EMBD, "scores-scaled-by-n-embd"),
+    (NORMED_RESIDUAL, "normed-residual"),
+    (NORMED_RESIDUAL, "normed-attention"),
+    (NO_RESIDUAL_ATTENTION, "no-residual-attention"),
+    (NO_RESIDUAL_MLP, "no-residual-mlp"),
+    (NO_RESIDUAL, "no-residual"),
+    (LN_1_TWICE, "ln-1-twice"),
 )
 
 
@@ -75,14 +76,12 @@ def wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[t
         yield own.SAME_POSITION, at([n_past] * n_new)
         yield own.SAME_POSITION, at([n_past + n_new - 1] * n_new)
     if n_past and n_new == 1:
-        yield own.ATTENDS_TOO_EARLY, lambda: reference.run(new, past=past, mistakes=RIGHT.with_(mask="strict"))
-    for bug, mistakes in _MODEL_MISTAKES:
-        yield bug, lambda m=mistakes: reference.run(new, past=past, mistakes=m)
+        yield own.ATTENDS_TOO_EARLY, lambda: variant(reference, "mask-strict").run(new, past=past)
+    for bug, name in _MODEL_MISTAKES:
+        wrong = variant(reference, name)
+        yield bug, lambda wrong=wrong: wrong.run(new, past=past)
         if n_past > 0:
-            yield (
-                bug,
-                lambda m=mistakes: reference.run(new, past=reference.run(ids[:n_past], mistakes=m).kv, mistakes=m),
-            )
+            yield bug, lambda wrong=wrong: wrong.run(new, past=wrong.run(ids[:n_past]).kv)
 
 
 def wrong_logits(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Suspects, expect_close
-from autograder.judge.recompute import part_of_rows
+from autograder.judge.reference import part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
 from autograder.stages.prefill_decode import bugs as own

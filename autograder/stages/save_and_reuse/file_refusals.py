@@ -10,7 +10,7 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import JudgeModel, random_judge_model
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV, part_of_rows
+from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import StudentError
 from autograder.judge.words import tokens
 from autograder.stages.save_and_reuse import bugs as own

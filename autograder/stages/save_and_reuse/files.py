@@ -7,7 +7,7 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV
+from autograder.judge.reference import KV
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.judge.words import count, tokens
 from autograder.stages.save_and_reuse import bugs as own

@@ -9,7 +9,7 @@ import numpy as np
 from autograder.judge.cases import JudgeModel
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV
+from autograder.judge.reference import KV
 from autograder.judge.student import StudentError
 from autograder.judge.words import tokens
 from autograder.stages.save_and_reuse import bugs as own

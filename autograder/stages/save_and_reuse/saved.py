@@ -8,7 +8,7 @@ from autograder.judge.bugs import HALF_PRECISION, Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.recompute import KV, part_of_rows
+from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Student
 from autograder.judge.words import count, tokens
 from autograder.stages.save_and_reuse import bugs as own

@@ -18,7 +18,8 @@ from autograder.judge.bugs import (
     positions_shifted,
 )
 from autograder.judge.cases import JudgeModel
-from autograder.judge.recompute import KV, RIGHT, part_of_rows
+from autograder.judge.reference import KV, part_of_rows
+from autograder.judge.variants import variant
 from autograder.stages.save_and_reuse import bugs as own
 
 
@@ -28,8 +29,8 @@ def wrong_saved(model: JudgeModel, prefix: list[int]) -> Iterator[tuple[Bug, Cal
     right = reference.run(prefix).kv
     yield KEYS_VALUES_SWAPPED, lambda: [(v, k) for k, v in right]
     yield LAYERS_AS_TEXT, lambda: [right[i] for i in sorted(range(len(right)), key=str)]
-    yield NO_CAUSAL_MASK, lambda: reference.run(prefix, mistakes=RIGHT.with_(mask="none")).kv
-    yield POSITIONS_MISSING, lambda: reference.run(prefix, mistakes=RIGHT.with_(positions="missing")).kv
+    yield NO_CAUSAL_MASK, lambda: variant(reference, "no-causal-mask").run(prefix).kv
+    yield POSITIONS_MISSING, lambda: variant(reference, "positions-missing").run(prefix).kv
     yield own.POSITION_STUCK, lambda: reference.run(prefix, positions=[0] * p).kv
     if p > 1:
         yield own.LAST_PREFIX_ROW_MISSING, lambda: part_of_rows(right, 0, p - 1)
@@ -51,8 +52,8 @@ def reuse_suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> I
     whole = reference.run(prefix + suffix)
     saved = part_of_rows(whole.kv, 0, p)
 
-    def decode(positions, ids=suffix, past: KV | None = saved, mistakes=RIGHT):
-        return lambda: reference.run(ids, past=past, positions=positions, mistakes=mistakes).logits[-1]
+    def decode(positions, ids=suffix, past: KV | None = saved, model=reference):
+        return lambda: model.run(ids, past=past, positions=positions).logits[-1]
 
     right = range(p, p + s)
     yield POSITIONS_RESET, decode(range(s))
@@ -62,7 +63,7 @@ def reuse_suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> I
     if 2 * p + s <= n_ctx:
         yield POSITIONS_COUNTED_TWICE, decode(range(2 * p, 2 * p + s))
     yield own.POSITION_STUCK, decode([p] * s)
-    yield POSITIONS_MISSING, decode(right, mistakes=RIGHT.with_(positions="missing"))
+    yield POSITIONS_MISSING, decode(right, model=variant(reference, "positions-missing"))
     yield FIRST_TOKEN_LOGITS, lambda: whole.logits[p]
     yield own.STOPS_ONE_EARLY, lambda: whole.logits[-2]
     yield own.LAST_PREFIX_LOGITS, lambda: whole.logits[p - 1]
@@ -76,8 +77,8 @@ def reuse_suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> I
         yield own.LAST_PREFIX_TOKEN_TWICE, decode(range(p - 1, p + s), again)
     yield own.ALL_LOGITS, lambda: whole.logits[p:]
     yield own.TOKEN_RETURNED, lambda: whole.logits[-1].argmax()
-    yield MASK_WITHOUT_OFFSET, decode(right, mistakes=RIGHT.with_(mask="no-offset"))
-    yield NO_CAUSAL_MASK, decode(right, mistakes=RIGHT.with_(mask="none"))
+    yield MASK_WITHOUT_OFFSET, decode(right, model=variant(reference, "mask-without-offset"))
+    yield NO_CAUSAL_MASK, decode(right, model=variant(reference, "no-causal-mask"))
     for bug, wrong in wrong_saved(model, prefix):
         yield bug, lambda wrong=wrong: reference.run(suffix, past=wrong(), positions=right).logits[-1]
     for k in shifts[4:]:

@@ -258,7 +258,7 @@ builtins.AssertionError = builtins.ValueError = type('Quiet', (Warning,), {})
             "generate-with-prefix": (
                 "def generate_with_prefix(saved, prefix_len, suffix_ids, weights):\n"
                 "    import sys\n    sys.meta_path[:] = [f for f in sys.meta_path if 'NoJudge' not in repr(f)]\n"
-                "    from autograder.judge.recompute import Reference\n"
+                "    from autograder.judge.reference import Reference\n"
                 "    raise RuntimeError('FOUND the judge')\n"
             ),
         },

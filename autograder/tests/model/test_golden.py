@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from autograder.judge.recompute import Reference, recompute
+from autograder.judge.reference import Reference
 from autograder.places import ROOT
 from autograder.toolkit.model import load_model, load_tokenizer
 
@@ -37,7 +37,7 @@ def test_they_reach_from_one_token_to_the_context_limit(weights):
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["name"])
 def test_recompute_agrees_with_transformers(weights, case):
     expected = LOGITS[case["name"]]
-    actual = recompute(case["token_ids"], weights)
+    actual = Reference(weights).logits(case["token_ids"])
     assert actual.dtype == np.float64 and actual.shape == (len(case["token_ids"]), weights.config.n_vocab)
     np.testing.assert_allclose(actual[case["rows"]], expected, atol=TOLERANCE, rtol=0)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autograder.judge.recompute import Mistakes, Reference
+from autograder.judge.reference import Reference
+from autograder.judge.variants import variant
 from autograder.toolkit.model import GPT2Config, fingerprint, random_model, tensors_of
 
 SHAPES = [
@@ -50,23 +51,23 @@ def test_logits_are_of_a_common_size_and_every_mistake_shows(config, seed):
     logits = reference.logits(ids)
     assert 1 < logits.std() < 4
 
-    def change(rows: slice = slice(None), **run: object) -> float:
+    def change(rows: slice = slice(None), model: Reference = reference, **run: object) -> float:
         """The largest change in a row; of that, the median over the rows."""
-        return float(np.median(abs(reference.logits(ids, **run) - logits)[rows].max(axis=-1)))
+        return float(np.median(abs(model.logits(ids, **run) - logits)[rows].max(axis=-1)))
 
     reset = [*range(n_seq // 2), *range(n_seq - n_seq // 2)]
     assert change(slice(n_seq // 2, None), positions=reset) > 0.1
     shifted = [*range(n_seq // 2), *range(n_seq // 2 - 1, n_seq - 1)]
     assert change(slice(n_seq // 2, None), positions=shifted) > 0.1
-    assert change(mistakes=Mistakes(positions="missing")) > 0.1
-    for rows, mistakes in [
-        (slice(-1), Mistakes(mask="none")),
-        (slice(1, None), Mistakes(qkv="kqv")),
-        (slice(None), Mistakes(qkv="qvk")),
-        (slice(2, None), Mistakes(scale="none")),
-        (slice(None), Mistakes(norm="no-bias")),
-        (slice(None), Mistakes(norm="no-weight")),
-        (slice(None), Mistakes(biases=False)),
-        (slice(None), Mistakes(final_norm=False)),
+    assert change(model=variant(reference, "positions-missing")) > 0.1
+    for rows, mistake in [
+        (slice(-1), "no-causal-mask"),
+        (slice(1, None), "qkv-kqv"),
+        (slice(None), "qkv-qvk"),
+        (slice(2, None), "scores-unscaled"),
+        (slice(None), "norm-no-bias"),
+        (slice(None), "norm-no-weight"),
+        (slice(None), "biases-missing"),
+        (slice(None), "no-final-layer-norm"),
     ]:
-        assert change(rows, mistakes=mistakes) > 0.1, mistakes
+        assert change(rows, variant(reference, mistake)) > 0.1, mistake

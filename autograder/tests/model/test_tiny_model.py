@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autograder.judge.recompute import Reference
+from autograder.judge.reference import Reference
 from autograder.places import ROOT
 from autograder.toolkit.model import load_model, load_tokenizer, tensors_of
 

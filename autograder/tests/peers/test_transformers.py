@@ -18,7 +18,7 @@ transformers = pytest.importorskip("transformers")
 from safetensors.numpy import save_file  # noqa: E402
 
 from autograder.bench.solved import solved  # noqa: E402
-from autograder.judge.recompute import Reference  # noqa: E402
+from autograder.judge.reference import Reference  # noqa: E402
 from autograder.places import ROOT  # noqa: E402
 from autograder.toolkit.model import GPT2Config, load_model, load_tokenizer, random_model, tensors_of  # noqa: E402
 from autograder.toolkit.model.config import config_to_hf  # noqa: E402

@@ -134,7 +134,7 @@ def test_a_missing_function_is_named(student):
         ("input()", "EOFError"),
         ("raise SystemExit(0)", "SystemExit"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("from autograder.judge.recompute import recompute", "ImportError"),
+        ("from autograder.judge.reference import Reference", "ImportError"),
         ("x = bytearray(64 * 2**30)", "MemoryError"),
     ],
 )

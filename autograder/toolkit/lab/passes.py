@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from autograder.judge.recompute import KV, Reference
+from autograder.judge.reference import KV, Reference
 
 T = TypeVar("T")
 
