@@ -15,7 +15,7 @@ LAB :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures bench-class build lint test-peers test-browser test-chat clean
+.PHONY: help demo test lab bench bench-figures bench-class build mutants lint test-peers test-browser test-chat clean
 
 help:
 	@echo '  make demo        mark a sample class with nbgrader and show the marks'
@@ -25,6 +25,7 @@ help:
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals'
 	@echo '  make bench-figures  measure, and redraw the pictures and tables of README.md'
 	@echo '  make bench-class  mark 200 submissions with both commands, and a few with stock nbgrader'
+	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
 	@echo '  make test-chat   download the chat model by pip, 93 MB, and test with it'
@@ -53,6 +54,9 @@ bench-figures: $(BENCH)
 
 bench-class: $(INSTALLED)
 	@$(PY) -m autograder.bench.class_
+
+mutants: $(INSTALLED)
+	@$(PY) -m autograder.mutants
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -7,25 +7,17 @@ import collections
 import functools
 import re
 
-import jupytext
 import numpy as np
 import pytest
 
 from autograder.judge.framework import checks_of, run_check
 from autograder.judge.student import Student
 from autograder.notebooks.given import given_source
-from autograder.places import SOLUTIONS
 from autograder.sandbox.client import Cell, Worker
 from autograder.stages import find_stage
-from autograder.stages.samples import Right, Wrong, submissions_of
+from autograder.stages.samples import Right, Wrong, setup_cells, submissions_of
 
 HIDDEN_SEED = 20_011  # any seed but the visible one
-
-
-@functools.cache
-def setup_cells(stage_name):
-    notebook = jupytext.read(SOLUTIONS / f"{find_stage(stage_name).module}.py")
-    return [Cell(c.metadata["setup"], c.source) for c in notebook.cells if "setup" in c.metadata]
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from types import ModuleType
 import jupytext
 
 from autograder.places import SOLUTIONS
+from autograder.sandbox.client import Cell
 from autograder.stages import Stage, find_stage
 
 
@@ -75,6 +76,13 @@ def solved_cells(stage_name: str) -> dict[str, str]:
         for cell in notebook.cells
         if cell.cell_type == "code" and "solution" in cell.metadata
     }
+
+
+@functools.cache
+def setup_cells(stage_name: str) -> list[Cell]:
+    """The setup cells of a stage, which run before the solution cells."""
+    notebook = jupytext.read(SOLUTIONS / f"{find_stage(stage_name).module}.py")
+    return [Cell(c.metadata["setup"], c.source) for c in notebook.cells if "setup" in c.metadata]
 
 
 def submissions_of(stage_name: str) -> list[Right | Wrong]:

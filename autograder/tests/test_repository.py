@@ -153,7 +153,9 @@ def test_the_wheel_carries_what_is_read_beside_the_code(wheel):
 
 def test_the_wheel_carries_no_solution_no_test_and_nothing_that_needs_one(wheel):
     assert "autograder/stages.py" in wheel
-    assert [name for name in wheel if re.search(r"solutions|tests|submissions|bench|/release/", name)] == []
+    assert [
+        name for name in wheel if re.search(r"solutions|tests|submissions|bench|mutants|equivalent|/release/", name)
+    ] == []
 
 
 def test_every_package_that_is_imported_is_declared():

@@ -1,0 +1,56 @@
+"""`python -m autograder.mutants [STAGE ...]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from autograder.toolkit.threads import use_one_thread
+
+
+def main() -> int:
+    """Mark every one-step change of the solutions. Exit status 1 when one keeps all points and is not listed as
+    equivalent in its stage's equivalent.txt, or was caught before."""
+    parser = argparse.ArgumentParser(prog="python -m autograder.mutants", description=main.__doc__)
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these (default: all)")
+    parser.add_argument("--names", action="store_true", help="run all checks on each, and look at the bugs they name")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts to FILE")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="also list what was caught in FILE, and is not now"
+    )
+    options = parser.parse_args()
+    use_one_thread()  # before NumPy is imported
+
+    from rich.progress import Progress
+
+    from autograder.mutants import report
+    from autograder.mutants.run import SolutionFails, mark_all, mutants_of
+    from autograder.sandbox.isolation import SandboxMissing
+    from autograder.stages import GRADED_STAGES, UnknownStage, find_stage
+
+    try:
+        stages = [find_stage(name) for name in options.stages] or GRADED_STAGES
+        before = json.loads(options.against.read_text(encoding="utf-8")) if options.against else None
+    except (UnknownStage, OSError, ValueError) as error:
+        parser.error(str(error))
+    started = time.monotonic()
+    mutants = [mutant for stage in stages if stage.graded for mutant in mutants_of(stage)]
+    try:
+        with Progress(transient=True) as progress:
+            task = progress.add_task("Marking", total=len(mutants))
+            verdicts = mark_all(mutants, options.names, lambda part: progress.advance(task, len(part)))
+    except (SandboxMissing, SolutionFails) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.json:
+        options.json.write_text(report.as_json(verdicts), encoding="utf-8")
+    print(report.text(verdicts, options.names, before))
+    print(f"\n{len(verdicts)} mutants in {time.monotonic() - started:.0f} s")
+    return 1 if report.survivors(verdicts) or (before and report.no_longer_caught(verdicts, before)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What the verdicts say: survivors that no list knows, lists that are out of date, names that may be wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from autograder.judge.bugs import NOTHING_TO_JUDGE
+from autograder.mutants.run import Verdict
+from autograder.stages import find_stage
+from autograder.stages.samples import Wrong, submissions_of
+
+BEFORE_REASON = "  # "
+
+
+def equivalents(stage_name: str) -> dict[str, str]:
+    """The mutants that no check can tell from the solution, with the reason: the stage's equivalent.txt."""
+    path = Path(__file__).parents[1] / "stages" / find_stage(stage_name).module / "equivalent.txt"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    listed = (line.partition(BEFORE_REASON) for line in lines if line.strip() and not line.startswith("#"))
+    return {id.strip(): reason.strip() for id, _, reason in listed}
+
+
+def survivors(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Those that keep all points and are not listed as equivalent."""
+    return [v for v in verdicts if not v.caught and v.id not in equivalents(v.stage)]
+
+
+def stale(verdicts: list[Verdict]) -> list[str]:
+    """What is listed as equivalent and is not among the survivors, or has no reason."""
+    found = []
+    for stage in dict.fromkeys(v.stage for v in verdicts):
+        survived = {v.id for v in verdicts if v.stage == stage and not v.caught}
+        for id, reason in equivalents(stage).items():
+            if id not in survived or not reason:
+                found.append(f"{stage}  {id}")
+    return found
+
+
+def doubtful_names(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """Names given for a change in a cell where no wrong sample with this bug has its mistake."""
+    silent = {bug.key for bug in NOTHING_TO_JUDGE}
+    for verdict in verdicts:
+        for key in sorted(set(verdict.names.values()) - silent):
+            if (verdict.cell, key) not in _homes(verdict.stage):
+                yield f"{verdict.stage}  {key}  {verdict.id}"
+
+
+def _homes(stage_name: str) -> set[tuple[str, str | None]]:
+    wrong = (sample for sample in submissions_of(stage_name) if isinstance(sample, Wrong))
+    return {(cell, sample.bug) for sample in wrong for cell, _, _ in sample.changes}
+
+
+def no_longer_caught(verdicts: Iterable[Verdict], before: dict[str, Any]) -> list[Verdict]:
+    """Those that survive, where the verdicts in `before` say that the same mutant was caught."""
+    return [v for v in verdicts if not v.caught and before.get(v.stage, {}).get(v.id, {}).get("lost")]
+
+
+def as_json(verdicts: Iterable[Verdict]) -> str:
+    """{stage: {id: verdict}}."""
+    by_stage: dict[str, dict[str, Any]] = {}
+    for verdict in verdicts:
+        by_stage.setdefault(verdict.stage, {})[verdict.id] = asdict(verdict)
+    return json.dumps(by_stage, indent=1) + "\n"
+
+
+def text(verdicts: list[Verdict], names: bool, before: dict[str, Any] | None) -> str:
+    """The whole report."""
+    lines = [f"{'stage':<16}{'mutants':>9}{'caught':>9}{'named':>9}{'equivalent':>12}{'survive':>9}"]
+    left = survivors(verdicts)
+    for stage in dict.fromkeys(v.stage for v in verdicts):
+        own = [v for v in verdicts if v.stage == stage]
+        caught, named = sum(v.caught for v in own), sum(bool(v.names) for v in own)
+        surviving = sum(v.stage == stage for v in left)
+        listed = len(own) - caught - surviving
+        lines.append(f"{stage:<16}{len(own):>9}{caught:>9}{named if names else '-':>9}{listed:>12}{surviving:>9}")
+    sections = {
+        "Survivors: equivalent, to be listed with a reason, or a hole in the checks": _ids(left),
+        "Listed as equivalent, and caught, gone, or without a reason": stale(verdicts),
+        "Checks that could not judge": [f"{v.stage}  {v.id}  {s}" for v in verdicts for s in v.broken],
+        "Warnings of the judge": [f"{v.stage}  {v.id}  {s}" for v in verdicts for s in v.warnings],
+        "Slower than the solution, with all points": [
+            f"{v.stage}  {v.id}  {v.slower:.1f} times" for v in verdicts if v.slower is not None
+        ],
+        "Names of bugs that have no sample with its mistake in this cell": doubtful_names(verdicts) if names else (),
+        "Caught before, and no longer": _ids(no_longer_caught(verdicts, before)) if before is not None else (),
+    }
+    for title, entries in sections.items():
+        if entries := list(entries):
+            lines += ["", f"{title} ({len(entries)}):", *(f"  {entry}" for entry in entries)]
+    return "\n".join(lines)
+
+
+def _ids(verdicts: Iterable[Verdict]) -> list[str]:
+    return [f"{v.stage}  {v.id}" for v in verdicts]

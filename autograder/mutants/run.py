@@ -1,0 +1,186 @@
+"""Marks mutants as submissions are marked, in the sandbox alone: a mutant may write to any path."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autograder.grading.grade import Limits, SubmissionResult, grade_submission
+from autograder.grading.machine import default_jobs
+from autograder.judge.cases import forget_passes
+from autograder.judge.framework import Check, CheckResult, checks_of
+from autograder.mutants.mutate import changes_of
+from autograder.notebooks.given import given_source
+from autograder.sandbox.client import Cell, Worker
+from autograder.sandbox.processes import Processes, new_processes
+from autograder.stages import Stage
+from autograder.stages.samples import setup_cells, solved_cells
+
+SEED = 20_011  # any seed but the visible one
+LIMITS = Limits(cell=5.0, call=2.0, call_after_timeout=0.5)  # a mutant that loops is to cost little
+PART = 80  # mutants that are marked in one sandbox, one after the other
+SLOWER = 2.0  # times the solution's seconds
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A stage's solution with one change, in one cell."""
+
+    stage: Stage
+    cell: str
+    id: str
+    source: str  # of the whole cell
+
+    @property
+    def cells(self) -> list[Cell]:
+        solved = {**solved_cells(self.stage.name), self.cell: self.source}
+        return [*setup_cells(self.stage.name), *(Cell(mark, source) for mark, source in solved.items())]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What marking made of a mutant.
+
+    lost: the checks that it failed; only the first unless all were asked for.
+    names: the key of the bug that a failed check names, by check.
+    broken: a sentence for each check that could not judge what the mutant returned.
+    warnings: what the judge's own process warned of.
+    slower: how many times the solution's seconds it took; None where that was not remarkable, or not asked.
+    """
+
+    stage: str
+    cell: str
+    id: str
+    lost: tuple[str, ...]
+    names: dict[str, str]
+    broken: tuple[str, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+    slower: float | None = None
+
+    @property
+    def caught(self) -> bool:
+        return bool(self.lost)
+
+
+class SolutionFails(Exception):
+    """The solution itself loses a check, so that its mutants say nothing."""
+
+
+def mutants_of(stage: Stage) -> list[Mutant]:
+    return [
+        Mutant(stage, cell, change.id, change.source)
+        for cell, source in solved_cells(stage.name).items()
+        for change in changes_of(source)
+    ]
+
+
+def mark_all(
+    mutants: list[Mutant], every_check: bool, on_part: Callable[[list[Verdict]], None] = lambda verdicts: None
+) -> list[Verdict]:
+    """The verdicts on the mutants, in their order; every_check also runs the checks after the first that is lost.
+
+    on_part is called with the verdicts on each part. SandboxMissing without a sandbox; SolutionFails.
+    """
+    parts = [(part, every_check) for stage in _in_order(mutants) for part in _split(stage)]
+    verdicts = []
+    with multiprocessing.Pool(min(default_jobs(), len(parts))) as pool:
+        for part in pool.imap(_mark_part, parts):
+            on_part(part)
+            verdicts += part
+    return verdicts
+
+
+def _in_order(mutants: list[Mutant]) -> list[list[Mutant]]:
+    by_stage: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        by_stage.setdefault(mutant.stage.name, []).append(mutant)
+    return list(by_stage.values())
+
+
+def _split(mutants: list[Mutant]) -> Iterator[list[Mutant]]:
+    for start in range(0, len(mutants), PART):
+        yield mutants[start : start + PART]
+
+
+def _mark_part(job: tuple[list[Mutant], bool]) -> list[Verdict]:
+    """Neighbors of one stage, in one sandbox. The check that caught one is the first to be tried on the next."""
+    mutants, every_check = job
+    stage = mutants[0].stage
+    forget_passes()
+    with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
+        given = Path(folder, "given.py")
+        given.write_text(given_source(stage) or "", encoding="utf-8")
+        with closing(new_processes(given, require_sandbox=True)) as processes:
+            marker = _Marker(stage, given, processes)
+            usual = marker.seconds_of_solution()
+            verdicts = []
+            checks = checks_of(stage.name)
+            for mutant in mutants:
+                verdict = marker.verdict(mutant, checks, every_check)
+                if verdict.caught:
+                    checks.sort(key=lambda check, first=verdict.lost[0]: check.id != first)
+                elif verdict.seconds > SLOWER * usual:  # not by chance, if it is so a second time
+                    again = marker.verdict(mutant, checks, every_check).seconds / usual
+                    verdict = replace(verdict, slower=again if again > SLOWER else None)
+                verdicts.append(verdict)
+            return verdicts
+
+
+class _Marker:
+    def __init__(self, stage: Stage, given: Path, processes: Processes):
+        self._stage, self._given, self._processes = stage, given, processes
+
+    def seconds_of_solution(self) -> float:
+        """What the solution takes in all checks, the second time; SolutionFails when it loses one."""
+        cells = setup_cells(self._stage.name) + [Cell(m, s) for m, s in solved_cells(self._stage.name).items()]
+        for _ in range(2):
+            result = self._grade(cells, checks_of(self._stage.name), lambda result: None)
+            for lost in (r for r in result.results if not r.passed):
+                raise SolutionFails(f"The solution of {self._stage.name} loses {lost.check.id}: {lost.message}")
+        return result.seconds
+
+    def verdict(self, mutant: Mutant, checks: list[Check], every_check: bool) -> Verdict:
+        results: list[CheckResult] = []
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            chosen = checks if every_check else _until_lost(checks, results)
+            result = self._grade(mutant.cells, chosen, results.append)
+        lost = [r for r in results if not r.passed]
+        return Verdict(
+            stage=mutant.stage.name,
+            cell=mutant.cell,
+            id=mutant.id,
+            lost=tuple(r.check.id for r in lost),
+            names={r.check.id: r.bug.key for r in lost if r.bug is not None},
+            broken=tuple(note.sentence for note in result.notes if note.kind == "check-broke"),
+            warnings=tuple(sorted({f"{Path(w.filename).name}, line {w.lineno}: {w.message}" for w in warned})),
+            seconds=result.seconds,
+        )
+
+    def _grade(
+        self, cells: list[Cell], checks: Iterable[Check], on_result: Callable[[CheckResult], None]
+    ) -> SubmissionResult:
+        return grade_submission(
+            cells,
+            self._stage,
+            lambda check_id: SEED,
+            self._given,
+            limits=LIMITS,
+            start_worker=lambda given: Worker(processes=self._processes),
+            on_result=on_result,
+            checks=checks,
+        )
+
+
+def _until_lost(checks: Iterable[Check], results: list[CheckResult]) -> Iterator[Check]:
+    """The checks, as long as those before are passed."""
+    for check in checks:
+        if results and not results[-1].passed:
+            return
+        yield check

@@ -1,0 +1,86 @@
+"""What marking makes of a mutant, and what the report says of it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from autograder.mutants import report
+from autograder.mutants.run import Mutant, Verdict, mark_all
+from autograder.sandbox.isolation import isolation
+from autograder.stages import find_stage
+
+in_bubblewrap = pytest.mark.skipif(not isolation().complete, reason="mutants run in bubblewrap only")
+STAGE = find_stage("failure-modes")
+SOURCES = {  # of the cell longest-common-prefix
+    "shortest": "def longest_common_prefix(a, b):\n    return min(len(a), len(b))",
+    "same": "def longest_common_prefix(a, b):\n    return next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), "
+    "min(len(a), len(b)))",
+    "loops": "def longest_common_prefix(a, b):\n    while True:\n        pass",
+}
+
+
+@pytest.fixture(scope="module")
+def marked():
+    """The verdicts by name, with every check, and with the checks up to the first that is lost."""
+    mutants = [Mutant(STAGE, "longest-common-prefix", name, source) for name, source in SOURCES.items()]
+    return tuple({v.id: v for v in mark_all(mutants, every_check=every_check)} for every_check in (True, False))
+
+
+@in_bubblewrap
+def test_a_mistake_is_caught_and_an_equivalent_change_survives(marked):
+    for verdicts in marked:
+        assert [verdicts[name].caught for name in SOURCES] == [True, False, True]
+
+
+@in_bubblewrap
+def test_every_check_is_run_only_where_names_are_wanted(marked):
+    every_check, first_only = marked
+    assert len(every_check["shortest"].lost) > 1
+    assert len(first_only["shortest"].lost) == 1
+
+
+@in_bubblewrap
+def test_a_mutant_that_loops_is_ended_soon(marked):
+    verdict = marked[0]["loops"]
+    assert set(verdict.names.values()) >= {"not-finished"}
+    assert verdict.seconds < 60  # ten times the usual limit for a call, and a restart, would be more
+
+
+def test_without_a_sandbox_no_mutant_runs():
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder.mutants", "failure-modes"],
+        env=os.environ | {"AUTOGRADER_NO_BWRAP": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Not sandboxed: bubblewrap is switched off by AUTOGRADER_NO_BWRAP")
+
+
+def verdict(id, lost=(), names=None, cell="lookup"):
+    return Verdict("failure-modes", cell, id, tuple(lost), names or {}, (), (), 0.1)
+
+
+def test_survivors_are_those_that_no_list_explains(monkeypatch):
+    monkeypatch.setattr(report, "equivalents", lambda stage: {"equal": "the same", "old": "gone", "bare": ""})
+    verdicts = [verdict("equal"), verdict("hole"), verdict("caught", ["miss-explained"]), verdict("bare")]
+    assert [v.id for v in report.survivors(verdicts)] == ["hole"]
+    assert report.stale(verdicts) == ["failure-modes  old", "failure-modes  bare"]
+
+
+def test_a_mutant_that_was_caught_before_is_told():
+    before = {"failure-modes": {"a": {"lost": ["x"]}, "b": {"lost": []}, "c": {"lost": ["x"]}}}
+    verdicts = [verdict("a"), verdict("b"), verdict("c", ["y"]), verdict("new")]
+    assert [v.id for v in report.no_longer_caught(verdicts, before)] == ["a"]
+
+
+def test_a_name_is_doubtful_in_a_cell_where_no_sample_has_that_mistake():
+    of_lookup = {"lookup-longest-entry": "lookup-shortest"}
+    verdicts = [verdict("right", names=of_lookup), verdict("wrong", names=of_lookup, cell="render-chat")]
+    assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-shortest  wrong"]
+
+
+def test_what_ended_or_is_missing_is_no_doubtful_name():
+    assert list(report.doubtful_names([verdict("loops", names={"miss-explained": "not-finished"})])) == []
