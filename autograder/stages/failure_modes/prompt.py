@@ -199,7 +199,7 @@ def _expect_parts(prompt: str, system: str, tools: Any, messages: Talk, options:
     changing = _changing(options)
     lines = iter(prompt[place:].splitlines())
     if all(text in prompt[place:] for text in changing) and not all(
-        any(text in line for line in lines) for text in changing
+        any(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", line) for line in lines) for text in changing
     ):
         detail = f"Time and notes do not stand on lines of their own, in order ({where})."
         raise Failure(PARTS, detail, bugs.CONTEXT_LINES)

@@ -802,6 +802,13 @@ WRONG = [
         loses=("volatile-last",),
     ),
     _wrong(
+        "context-lines-run-on",
+        "A letter that runs into the next line's first word.",
+        (PROMPT, '"\\n".join(changing)', '"\\nx".join(changing)'),
+        loses=("volatile-last",),
+        bug="context-lines",
+    ),
+    _wrong(
         "context-role",
         "Time and notes in a message of the system's.",
         (PROMPT, '"role": "context"', '"role": "system"'),
