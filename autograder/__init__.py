@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from autograder import lab
     from autograder.judge.notebook_check import check
     from autograder.notebooks import load_notebook
-    from autograder.toolkit import charts, lab, timing
+    from autograder.toolkit import charts, timing
     from autograder.toolkit.model import (
         GPT2_LARGE,
         GPT2_MEDIUM,
@@ -44,7 +45,7 @@ _LAZY = {
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "timing": ("autograder.toolkit.timing", None),
     "charts": ("autograder.toolkit.charts", None),
-    "lab": ("autograder.toolkit.lab", None),
+    "lab": ("autograder.lab", None),
     "guess": ("autograder.toolkit.play.guess", "guess"),
     "puzzle": ("autograder.toolkit.play.puzzle", "puzzle"),
     "question": ("autograder.toolkit.play.puzzle", "question"),

@@ -44,7 +44,7 @@ tokenizer = autograder.load_tokenizer()
 # run for a prompt of 16 tokens, when two tokens have been added.
 
 # %% tags=["chart"]
-autograder.lab.steps_picture(16, n_steps=3)
+autograder.charts.steps_picture(16, n_steps=3)
 
 # %% [markdown]
 # On the left, all rows are computed in this step. On the right, the rows above are not computed again, only the last

@@ -34,6 +34,7 @@ from autograder.toolkit.chart_style import (
     scaled_unit,
     with_unit,
 )
+from autograder.toolkit.cost_drawings import steps_picture as steps_picture
 from autograder.toolkit.timing import Measurement, plain
 from autograder.toolkit.visible import visible
 

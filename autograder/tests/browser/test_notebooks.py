@@ -12,7 +12,7 @@ from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.stages.samples import solved_cells
 from autograder.tests.browser.jupyter import NotebookPage, jupyter_lab
-from autograder.toolkit.lab.costs import Decoding
+from autograder.toolkit.costs import Decoding
 
 RELEASE = ROOT / "course" / "release"
 STAGE = find_stage("kv-cache")

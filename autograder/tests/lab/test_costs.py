@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.toolkit.lab.costs import Decoding, NextRequest, attention_units
+from autograder.toolkit.costs import Decoding, NextRequest, attention_units
 
 
 def run(decoding, n_steps):

@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from autograder.toolkit.lab import decode_lab, request_lab, steps_picture
-from autograder.toolkit.lab.passes import Passes, timed
+from autograder.lab import decode_lab, request_lab
+from autograder.lab.passes import Passes, timed
+from autograder.toolkit.charts import steps_picture
 from autograder.toolkit.model import GPT2Config, load_model, load_tokenizer, random_model
 
 SMALL = GPT2Config(n_layer=2, n_head=2, n_embd=8, n_ctx=24, n_vocab=1024)

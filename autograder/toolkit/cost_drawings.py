@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from autograder.toolkit.lab.costs import Decoding, NextRequest
+from autograder.toolkit.costs import Decoding, NextRequest
 from autograder.toolkit.visible import visible
 
 _INK, _GRAY, _NEW, _KEPT = "#111111", "#595959", "#0072B2", "#E3E3E3"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.toolkit.lab import drawing
-from autograder.toolkit.lab.costs import Decoding, NextRequest
-from autograder.toolkit.lab.passage import PASSAGE
-from autograder.toolkit.lab.passes import Passes
+from autograder.lab.passage import PASSAGE
+from autograder.lab.passes import Passes
+from autograder.toolkit import cost_drawings as drawing
+from autograder.toolkit.costs import Decoding, NextRequest
 from autograder.toolkit.play.shown import Shown
 
 _WIDE = {"description_width": "150px"}

@@ -1,10 +1,7 @@
 """Real passes of the small model for the labs, with their times.
 
-What runs here is the judge's own GPT-2 (autograder.judge.recompute), in float64. It is in the package anyway, for the
-checks in a student's own notebook need it, and it is written unlike anything a stage asks for: one class with a switch
-for every known mistake, whose passes return new keys and values instead of appending to a cache. A second, faster
-runner would be the solution of three stages in readable form, one import away. float64 and its plain style cost some
-speed, on both sides of every comparison alike.
+What runs here is the judge's own GPT-2, in float64. It is in the package anyway, because the checks in a student's own
+notebook need it. float64 and its plain style cost some speed, on both sides of every comparison alike.
 """
 
 from __future__ import annotations
