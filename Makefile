@@ -12,10 +12,11 @@ CHAT := $(VENV)/.installed-chat
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
 TORCH :=
 LAB :=
+SAME :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures bench-class build mutants lint test-peers test-browser test-chat clean
+.PHONY: help demo test lab bench bench-figures bench-class build versions mutants lint test-peers test-browser test-chat clean
 
 help:
 	@echo '  make demo        mark a sample class with nbgrader and show the marks'
@@ -26,6 +27,7 @@ help:
 	@echo '  make bench-figures  measure, and redraw the pictures and tables of README.md'
 	@echo '  make bench-class  mark 200 submissions with both commands, and a few with stock nbgrader'
 	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check'
+	@echo '  make versions    record that the code that decides marks is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
 	@echo '  make test-chat   download the chat model by pip, 93 MB, and test with it'
@@ -57,6 +59,9 @@ bench-class: $(INSTALLED)
 
 mutants: $(INSTALLED)
 	@$(PY) -m autograder.mutants
+
+versions: $(INSTALLED)
+	@$(PY) -m autograder.stages.versions $(SAME)
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import glob
 import json
 import logging
@@ -40,7 +39,7 @@ from autograder.grading.scores import answers, is_check, is_graded
 from autograder.grading.seed import SeedError, course_secret
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
-from autograder.judge.framework import checks_of, checks_version
+from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import isolation
 from autograder.stages import GRADED_STAGES, Stage
@@ -233,7 +232,7 @@ class Batch:
         """Why the marks of a submission that nbgrader passed over do not belong to what is there now."""
         if self.stage is None:
             return None
-        return why_stale(record, self._submitted / student / self.assignment, self.stage, self.version)
+        return why_stale(record, self._submitted / student / self.assignment, self.stage)
 
     # One submission
 
@@ -386,9 +385,9 @@ class Batch:
             display_seconds=self._display_seconds or None,
         )
 
-    @functools.cached_property
+    @property
     def version(self) -> str:
-        return checks_version(self.stage.name) if self.stage else ""
+        return str(self.stage.version) if self.stage else ""
 
     # Places
 

@@ -10,13 +10,13 @@ from autograder.notebooks.errors import NotebookError
 from autograder.stages import Stage
 
 
-def why_stale(record: Record, folder: Path, stage: Stage, version: str) -> str | None:
+def why_stale(record: Record, folder: Path, stage: Stage) -> str | None:
     """Why a graded submission's marks are out of date; None when they are not.
 
-    folder: what the student handed in. version: of the checks as they are now.
+    folder: what the student handed in.
     """
     again = f"; autograder grade {stage.name} --force --student {record.student} grades it again"
-    if record.checks_version != version:
+    if record.checks_version != str(stage.version):
         return f"graded with other checks ({record.checks_version}){again}"
     try:
         path, _ = submitted_notebook(folder, stage)

@@ -7,13 +7,10 @@ raises `Failure` when it does not.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, Bug
@@ -109,36 +106,6 @@ def find_check(check_id: str) -> Check:
             if candidate.id == check_id:
                 return candidate
     raise ValueError(f"There is no check {check_id!r}.")
-
-
-def checks_version(stage_name: str) -> str:
-    """A short hash of the source that decides a stage's scores."""
-    from autograder.judge import bugs, cases, compare, large_scores, reference, student, variants, words
-    from autograder.worker import cells, counting, hashing, runtime, values
-
-    stage = find_stage(stage_name)
-    modules = [
-        bugs,
-        cases,
-        compare,
-        large_scores,
-        reference,
-        student,
-        variants,
-        words,
-        importlib.import_module(__name__),
-    ]
-    modules += _modules_of(f"autograder.stages.{stage.module}")
-    modules += [cells, counting, hashing, runtime, values, *_modules_of("autograder.toolkit.model")]
-    return hashlib.sha256("\0".join(map(inspect.getsource, modules)).encode()).hexdigest()[:10]
-
-
-def _modules_of(name: str) -> list[ModuleType]:
-    """The module of this name and, where it is a package, those in it."""
-    module = importlib.import_module(name)
-    inside = sorted(found.name for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{name}."))
-    parts = [part for part in inside if not part.endswith(".samples") and ".test_" not in part]
-    return [module, *map(importlib.import_module, parts)]
 
 
 def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> CheckResult:

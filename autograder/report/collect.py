@@ -15,7 +15,7 @@ from autograder.grading.records import GRADED, Record, read_records, unreadable
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import recorded_name
 from autograder.judge.bugs import NOTHING_TO_JUDGE
-from autograder.judge.framework import checks_of, checks_version
+from autograder.judge.framework import checks_of
 from autograder.stages import Stage
 
 NOT_MARKED = "not marked"
@@ -158,7 +158,6 @@ def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[
     unread = {p.stem for p in (autograded / ".records" / stage.assignment).glob("*.json")} - set(records)
     if not records and not unread:
         return None
-    version = checks_version(stage.name)
     rows, remarks = [], []
     for student in sorted({*records, *folders, *unread}.difference(excluded)):
         row, said = _row(student, records.get(student))
@@ -172,7 +171,7 @@ def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[
                 sentence = "its record cannot be read; nbgrader autograde --force grades it again."
             remarks.append((NOT_MARKED, sentence, student))
         elif row.score is not None:
-            why = why_stale(records[student], folders.get(student, submitted / student), stage, version)
+            why = why_stale(records[student], folders.get(student, submitted / student), stage)
             remarks += [(STALE, f"{why}.", student)] if why else []
     return _report(stage, rows, remarks)
 
