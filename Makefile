@@ -13,6 +13,7 @@ CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 pyt
 TORCH :=
 LAB :=
 SAME :=
+STAGES :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -21,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo '  make demo        mark a sample class with nbgrader and show the marks'
 	@echo '  make test        run the tests'
-	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/'
+	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/; STAGES="kv-cache ..." chooses'
 	@echo '  make build       make course/source and course/release from solutions/'
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals'
 	@echo '  make bench-figures  measure, and redraw the pictures and tables of README.md'
@@ -41,8 +42,7 @@ test: $(INSTALLED)
 	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --ignore=autograder/tests/browser --ignore=autograder/tests/peers --ignore=autograder/tests/smollm2
 
 lab: $(INSTALLED)
-	@if [ -d lab ]; then echo 'lab/ is kept as it is, with the work in it. Move it away for a fresh copy.'; \
-	else cp -R course/release lab && sed 's#](release/#](#' course/README.md >lab/README.md; fi
+	@$(PY) -m autograder release $(STAGES) --output lab
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m jupyterlab --notebook-dir=lab $(LAB)
 
 build: $(INSTALLED)

@@ -50,3 +50,13 @@ c.FileNameCollectorPlugin.named_regexp = (
     rf"(?P<student_id>[^/\\.][^/\\]*?)(?:(?P<platform>{_moodle_or_canvas})|_)"
     rf"(?P<file_id>(?(platform)[^/\\.][^/\\]*?|(?:{_modules})))(?:-\d+)?\.ipynb$"
 )
+
+# The page of feedback says which check, and what nobody has marked yet
+c.GenerateFeedback.exporter_class = "autograder.feedback.page.FeedbackExporter"
+c.GenerateFeedback.preprocessors = [
+    "autograder.feedback.page.ShowMarks",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+
+# grades.csv, in which a mark that is missing is not a 0
+c.ExportApp.plugin_class = "autograder.grading.export.GradesExport"

@@ -74,6 +74,27 @@ def build(
     raise typer.Exit(run(check=check))
 
 
+@app.command(short_help="Make what students get of a stage.")
+def release(
+    stages: Annotated[
+        list[str] | None, typer.Argument(metavar="[STAGE]...", help="Stages, such as save-and-reuse; all without one.")
+    ] = None,
+    course: Annotated[
+        Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", metavar="PATH", help="Where to put them.")] = Path("released"),
+    zipped: Annotated[bool, typer.Option("--zip", help="A zip file for each stage in place of a folder.")] = False,
+) -> None:
+    """Make a folder, or a zip file, for each stage: what students get of it.
+
+    A stage's given.py holds the solutions of the stages before it, so hand a stage out after their deadlines. A folder
+    that is there already is left as it is, with the work in it.
+    """
+    from autograder.cli.release import run
+
+    raise typer.Exit(run(stages or [], course=course, output=output, zipped=zipped))
+
+
 @app.command(short_help="Mark what a class has handed in.")
 def grade(
     stages: Annotated[

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from autograder.cli.errors import EXIT_FAILED, UserError
+from autograder.grading.seed import FILE_NAME
 from autograder.places import ROOT, SOLUTIONS
+
+KEPT = {"gradebook.db": "the gradebook", FILE_NAME: "the secret that hidden inputs are drawn from"}
 
 
 def require_checkout(what: str) -> None:
@@ -26,6 +29,10 @@ def run(check: bool) -> int:
             return EXIT_FAILED
         print("course/release is what solutions/ builds.")
         return 0
+    kept = {ROOT / "course" / name: what for name, what in KEPT.items()}
+    there = {path for path in kept if path.exists()}
     for folder in build(ROOT):
         print(folder.relative_to(ROOT))
+    if made := [f"{p.relative_to(ROOT)} ({what})" for p, what in kept.items() if p not in there and p.exists()]:
+        print(f"Made {' and '.join(made)}. Back up both together; give neither to anybody.")
     return 0

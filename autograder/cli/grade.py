@@ -7,14 +7,17 @@ import json
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import find_course, with_checks
 from autograder.places import CONFIG
+from autograder.spreadsheet import as_text
 from autograder.stages import GRADED_STAGES, Stage, find_stage
 from autograder.toolkit.threads import use_one_thread
 from autograder.whole_file import whole_file
@@ -83,15 +86,16 @@ def run(
             raise UserError(str(problem)) from None
         progress.remove_task(waiting)
         outcomes: list[Outcome] = []
+        warned: set[str] = set()
         problems: list[str] = []
         for stage in todo:
             try:
-                bar = _bar(progress, stage)
+                bar = _bar(progress, stage, warned)
                 outcomes.append(marking.grade(stage, bar, students=students, force=force, jobs=jobs))
             except CourseProblem as problem:  # of this stage; the others are marked and told of all the same
                 problems.append(str(problem))
-    _tell(outcomes, time.monotonic() - started)
     marks = [(outcome, _records(marking.autograded, outcome, students)) for outcome in outcomes]
+    _tell(marks, time.monotonic() - started)
     for path, write in outputs if outcomes else ():
         try:
             write(path, marks)
@@ -121,11 +125,14 @@ def _refuse_when_empty(
         raise UserError(f"Nothing was handed in for {which} (in {marking.submitted}/STUDENT/).")
 
 
-def _bar(progress: Progress, stage: Stage):
+def _bar(progress: Progress, stage: Stage, warned: set[str]):
     from autograder.grading.outcome import Watcher
 
     class Bar(Watcher):
-        def begins(self, students: int) -> None:
+        def begins(self, students: int, not_isolated: str) -> None:
+            if not_isolated and not_isolated not in warned:  # once, not for every stage
+                warned.add(not_isolated)
+                progress.console.print(not_isolated, markup=False, highlight=False, soft_wrap=True)
             self.task, self.students = progress.add_task(stage.assignment, total=students), students
 
         def settled(self, student: str) -> None:
@@ -150,19 +157,27 @@ class _Unexpected(logging.Handler):
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _tell(outcomes: Sequence[Outcome], seconds: float) -> None:
+def _tell(marks: Marks, seconds: float) -> None:
+    outcomes = [outcome for outcome, _ in marks]
     for outcome in outcomes:
         if outcome.lines and len(outcomes) > 1:
             print(f"{outcome.assignment}:")
         for row in outcome.table():
             print(row)
-    for sentence in dict.fromkeys(outcome.not_isolated for outcome in outcomes if outcome.not_isolated):
-        print(sentence)
+    for outcome, records in marks:
+        if scores := [record.score for record in records if record.score is not None]:
+            print(f"{outcome.assignment}: {distribution(scores, max(r.max_score or 0 for r in records))}")
     for outcome in outcomes:
         print(outcome.summary)
     if len(outcomes) > 1:
         graded, not_graded = sum(o.graded + o.before for o in outcomes), sum(o.not_graded for o in outcomes)
         print(f"{len(outcomes)} stages: {graded} graded, {not_graded} not graded, {seconds:.0f} s")
+
+
+def distribution(scores: Sequence[float], most: float) -> str:
+    """How many have how many of the checks' points, the most points first, and the median."""
+    counts = ", ".join(f"{score:g} ({n})" for score, n in sorted(Counter(scores).items(), reverse=True))
+    return f"points of {most:g}, and how many have them: {counts}; median {median(scores):g}"
 
 
 def _records(autograded: Path, outcome: Outcome, students: Sequence[str]) -> list[Record]:
@@ -192,13 +207,7 @@ def write_csv(path: Path, marks: Marks) -> None:
                 plain["bugs"] = "; ".join(dict.fromkeys(c["bug"]["label"] for c in record.checks if c["bug"]))
                 scores = {check["id"]: check["score"] for check in record.checks}
                 row = [*(plain[name] for name in _COLUMNS), *(scores.get(check, "") for check in checks)]
-                writer.writerow([_as_text(cell) if isinstance(cell, str) else cell for cell in row])
-
-
-def _as_text(cell: str) -> str:
-    """On one line, and never what a spreadsheet would take for a formula."""
-    line = "".join(c if c.isprintable() else " " for c in cell)
-    return f"'{line}" if line.lstrip().startswith(("=", "+", "-", "@")) else line
+                writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in row])
 
 
 def write_json(path: Path, marks: Marks) -> None:

@@ -47,10 +47,14 @@ def test_once(work: Work) -> int:
     """Run the checks, print each as it ends and then the closing line; the exit status."""
     from autograder.grading.grade import GradingError, grade_submission
     from autograder.judge.cases import VISIBLE_SEED
-    from autograder.notebooks import read_cells
+    from autograder.notebooks.load import cells_to_run, sorted_cells
+    from autograder.notebooks.oddities import oddities
 
-    cells = read_cells(work.path)
+    found = sorted_cells(work.path)
+    cells = cells_to_run(found)
     print(f"{work.path.name}, stage {work.stage.name}\n", flush=True)
+    for sentence in oddities(work.path, found, work.stage):
+        print(f"{sentence}\n", flush=True)
     with _given(work) as given:
         try:
             outcome = grade_submission(

@@ -110,7 +110,7 @@ class Batch:
             try:
                 self._take_in_all_folders()
                 students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
-                self._watcher.begins(len(students) + len(self._refused))
+                self._watcher.begins(len(students) + len(self._refused), isolation().missing)
                 self._grade_all(students)
                 outcome = self._outcome(students)
             finally:
@@ -218,7 +218,7 @@ class Batch:
                 lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it."))
         report = write_report(self._autograded, self.assignment, self._group) if self._autograded.is_dir() else None
         seconds = time.monotonic() - self._started
-        return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report, isolation().missing)
+        return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report)
 
     def _is_there(self, student: str) -> bool:
         return (self._autograded / student / self.assignment).is_dir()

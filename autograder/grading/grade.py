@@ -21,6 +21,8 @@ from autograder.judge.student import Student, StudentError
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage
 
+_NOT_PARSED = ("SyntaxError", "IndentationError", "TabError")
+
 
 class GradingError(RuntimeError):
     """The grader itself cannot do its work; no fault of the student's, so it gives no mark."""
@@ -122,6 +124,7 @@ class _Session:
         self.notes = Notes()
         self.stopped: dict[str, list[str]] = {}  # by reason, the checks in which the process ended or did not answer
         self.cell_errors: dict[str, str] = {}  # by label, of the cells that did not run through
+        self.not_parsed: set[str] = set()  # those of them that are not valid Python
         self.started = time.monotonic()
 
     def close(self) -> None:
@@ -147,14 +150,15 @@ class _Session:
             raise
         reply = self._hide(reply) if self._hide else reply
         if (error := reply.get("error")) and error["kind"] == "missing":
-            return reply | {"error": error | {"because": self._why_missing(request["name"])}}
+            return reply | {"error": error | self._why_missing(request["name"])}
         return reply
 
-    def _why_missing(self, name: str) -> str:
-        """The error of the cell that would have defined the name, or an empty text."""
+    def _why_missing(self, name: str) -> dict[str, Any]:
+        """The error of the cell that would have defined the name; an empty sentence where there is none."""
         defines = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{re.escape(name)}\b", re.MULTILINE)
         found = [cell.label for cell in self._all if defines.search(cell.source)]
-        return next((self.cell_errors[label] for label in reversed(found) if label in self.cell_errors), "")
+        label = next((label for label in reversed(found) if label in self.cell_errors), "")
+        return {"because": self.cell_errors.get(label, ""), "not_parsed": label in self.not_parsed}
 
     def renew(self, other_hashes: bool) -> None:
         """End the process and begin another, in which text hashes otherwise if `other_hashes`."""
@@ -204,6 +208,8 @@ class _Session:
         if self._hide:
             error = self._hide({"error": error})["error"]
         described = StudentError(called(cell.label), error)
+        if described.type in _NOT_PARSED:
+            self.not_parsed.add(cell.label)
         self._note(None if described.stub else "cell-failed", cell, described.sentence)
 
     def _note(self, kind: str | None, cell: Cell, sentence: str) -> None:

@@ -31,7 +31,6 @@ class Outcome:
     lines: tuple[Line, ...]
     seconds: float
     report: Path | None
-    not_isolated: str = ""  # a sentence, where the students' code ran without the sandbox
 
     @property
     def summary(self) -> str:
@@ -58,8 +57,12 @@ def _on_one_line(text: str) -> str:
 class Watcher:
     """Is told how a run goes."""
 
-    def begins(self, students: int) -> None:
-        """Before the first submission; students: how many submissions there are, the ones already graded among them."""
+    def begins(self, students: int, not_isolated: str) -> None:
+        """Before the first submission.
+
+        students: how many submissions there are, the ones already graded among them. not_isolated: a sentence, where
+        the students' code will run without the sandbox, else empty.
+        """
 
     def settled(self, student: str) -> None:
         """A submission is done with: graded, passed over or given up."""
@@ -69,10 +72,14 @@ class Watcher:
 
 
 class LogWatcher(Watcher):
-    """Tells nbgrader's log, once at the end."""
+    """Tells nbgrader's log."""
 
     def __init__(self, log: logging.Logger):
         self._log = log
+
+    def begins(self, students: int, not_isolated: str) -> None:
+        if not_isolated:
+            self._log.warning(not_isolated)
 
     def ends(self, outcome: Outcome) -> None:
         text = f"{outcome.graded} submissions of {outcome.assignment} graded in {outcome.seconds:.0f} s."
@@ -80,5 +87,3 @@ class LogWatcher(Watcher):
             text += f" Details: {outcome.report}"
         text = "\n".join([text, *outcome.table()])
         self._log.log(logging.WARNING if outcome.lines else logging.INFO, text)
-        if outcome.not_isolated:
-            self._log.warning(outcome.not_isolated)

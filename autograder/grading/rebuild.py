@@ -10,7 +10,6 @@ course's own setup put where the solutions need it.
 from __future__ import annotations
 
 import copy
-import html
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -19,11 +18,12 @@ from typing import Any
 
 from autograder.grading.notes import Note, Notes, called
 from autograder.grading.scores import is_graded
+from autograder.grading.written import plain_markdown, rendered_markdown
 from autograder.notebooks.document import Document, DocumentCell
+from autograder.notebooks.oddities import copies_left_out, looks_like
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
 from autograder.sandbox.client import Cell
-from autograder.stages import GRADED_STAGES
 
 MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
 MAX_SHOWN_CELLS = 500
@@ -97,14 +97,6 @@ def cells_to_show(trusted: dict[str, Any]) -> list[Cell]:
         for cell in trusted["cells"]
         if cell["cell_type"] == "code" and cell["source"].strip() and not is_graded(cell)
     ]
-
-
-def plain_markdown(text: str) -> str:
-    """Markdown that shows the text literally: no HTML, link, image or formula of it is ever rendered."""
-    escaped = html.escape(text.strip("\n"), quote=True)
-    for character in "$\\`":
-        escaped = escaped.replace(character, f"&#{ord(character)};")
-    return f'<pre style="white-space: pre-wrap">\n{escaped}\n</pre>'
 
 
 # The course's cells
@@ -300,12 +292,7 @@ def _solution(place: _Place, notes: Notes) -> str:
     if choice is not None and (choice.joined or choice.kept):
         parts = ", ".join(copies[i].place for i in (choice.chosen, *choice.joined, *choice.kept))
         notes.add("split", f"The cell {place.call} was split; its parts were put together ({parts}).", place.call)
-    if choice is not None and choice.dropped:
-        left_out = ", ".join(copies[i].place for i in choice.dropped)
-        sentence = (
-            f"The cell {place.call} was there {len(copies)} times; the first solved copy counts "
-            f"({solved.cell.place}), left out: {left_out}."
-        )
+    if sentence := copies_left_out(solved):
         notes.add("duplicate", sentence, place.call)
     return solved.source
 
@@ -327,7 +314,7 @@ def _answer(place: _Place, notes: Notes) -> str:
         notes.add("too-large", f"The answer {place.call} was cut after {MAX_CELL} characters.", place.call)
         text = text[:MAX_CELL]
     # The course's own text may be rendered
-    return question + plain_markdown(text) if any(whole for _, whole in written) else plain_markdown(text)
+    return (question if any(whole for _, whole in written) else "") + rendered_markdown(text)
 
 
 def _without_question(source: str, question: str, is_split: bool) -> tuple[str, bool]:
@@ -359,10 +346,7 @@ def _note_other_notebook(places: list[_Place], extras: list[_Extra], notes: Note
     defined = {name for extra in extras if extra.kind == "code" for name in defined_names(extra.source)}
     if any(place.submitted or place.defines & defined for place in solutions) or len(solutions) < 2:
         return False
-    names = {stage.assignment: len(defined.intersection(stage.functions)) for stage in GRADED_STAGES}
-    likely = max(names, key=lambda name: names[name])
-    which = f"; it looks like that of {likely}" if names[likely] else ""
-    notes.add("other-notebook", f"None of the stage's solution cells is in the notebook{which}.")
+    notes.add("other-notebook", f"None of the stage's solution cells is in the notebook{looks_like(defined)}.")
     return True
 
 

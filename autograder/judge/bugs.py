@@ -30,8 +30,9 @@ def define(key: str, label: str, sentence: str) -> Bug:
 NOT_WRITTEN = define("not-written", "not written yet", "The function still raises NotImplementedError: write its body.")
 # What leaves a check nothing to look at; its message says all there is to say.
 NOT_DEFINED = define("not-defined", "a function is not defined", "")
+SYNTAX_ERROR = define("syntax-error", "a syntax error", "")
 NOT_FINISHED = define("not-finished", "did not finish", "")
-NOTHING_TO_JUDGE = (NOT_WRITTEN, NOT_DEFINED, NOT_FINISHED)
+NOTHING_TO_JUDGE = (NOT_WRITTEN, NOT_DEFINED, SYNTAX_ERROR, NOT_FINISHED)
 
 INPUT_CHANGED = define(
     "input-changed",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, Bug
+from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
 from autograder.stages import find_stage
 
 
@@ -119,7 +119,8 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     except Failure as failure:
         return CheckResult(check, False, failure.sentences(check), failure.bug)
     except StudentError as error:
-        bug = NOT_WRITTEN if error.stub else NOT_DEFINED if error.kind == "missing" else None
+        missing = (SYNTAX_ERROR if error.not_parsed else NOT_DEFINED) if error.kind == "missing" else None
+        bug = NOT_WRITTEN if error.stub else missing
         detail = error.sentence + (f"\n{bug.sentence}" if bug and bug.sentence else "")
         return CheckResult(check, False, f"{check.property}\n{detail}", bug)
     finally:

@@ -60,6 +60,7 @@ class StudentError(Exception):
         self.type = str(error.get("type"))[:80]
         self.message = str(error.get("message"))[:600]
         self.because = str(error.get("because") or "")  # a sentence about why it is missing, where that is known
+        self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
         self.loud = error.get("loud") is True
         self.stub = error.get("stub") is True
         where = error.get("where")

@@ -37,15 +37,22 @@ def read_any(path: str | Path) -> Document:
 
 
 def read_cells(path: str | Path) -> list[Cell]:
-    """The cells of a notebook or Python file that are run when it is graded, in order: sorting.py says which.
+    """The cells of a notebook or Python file that are run when it is graded, in order: sorting.py says which."""
+    return cells_to_run(sorted_cells(path))
 
-    In place of one that is too large to be run stands one that says so.
-    """
+
+def sorted_cells(path: str | Path) -> list[SortedCell]:
+    """The cells of a notebook or Python file, and what each is."""
+    return sort_cells(read_any(path), known_charts())
+
+
+def cells_to_run(cells: list[SortedCell]) -> list[Cell]:
+    """Those that are run. In place of one that is too large to be run stands one that says so."""
     from autograder.sandbox.client import Cell
 
     return [
         Cell(cell.label, f'raise ValueError("{_too_large(cell)}")' if cell.too_large else without_markers(cell.source))
-        for cell in sort_cells(read_any(path), known_charts())
+        for cell in cells
         if cell.runs or cell.too_large
     ]
 
@@ -88,7 +95,7 @@ def load_notebook(path: str | Path) -> StudentFunctions:
     from autograder.worker.cells import compile_cell, compile_code
 
     path = Path(path)
-    cells = [(cell, _without_checks(cell.source)) for cell in sort_cells(read_any(path), known_charts()) if cell.runs]
+    cells = [(cell, _without_checks(cell.source)) for cell in sorted_cells(path) if cell.runs]
     unsolved = {n for _, source in cells if is_unsolved(source) for n in defined_names(source)}
     names = [n for _, source in cells for n in defined_names(source) if n not in unsolved]
     if not names:

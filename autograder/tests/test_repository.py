@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from autograder.places import ROOT
 from autograder.stages import STAGES
@@ -21,7 +23,7 @@ except ModuleNotFoundError:  # Python 3.10; pytest brings this one
 _BELOW = sorted(path for pattern in ("*/*.md", "data/*/*.md") for path in ROOT.glob(pattern))
 PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in _BELOW)]
 TOP_LEVEL = {".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "autograder", "course", "data",
-             ".gitattributes", "environment.yml", "pyproject.toml", "solutions"}  # fmt: skip
+             ".gitattributes", "constraints.txt", "environment.yml", "pyproject.toml", "solutions"}  # fmt: skip
 BINARY = {".png", ".safetensors", ".npz", ".npy"}
 
 
@@ -47,11 +49,30 @@ def test_the_top_level_is_as_the_readme_describes_it(tracked):
     assert {name.split("/")[0] for name in tracked} == TOP_LEVEL
 
 
-def test_the_conda_environment_lists_what_pyproject_lists():
-    python, pip, listed = yaml.safe_load(read("environment.yml"))["dependencies"]
-    assert (python, pip) == (f"python{project()['requires-python']}", "pip")
-    wanted = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
-    assert listed["pip"] == [*wanted, "--editable ."]
+CONDA_FORGES = {"jupyter-client": "jupyter_client", "huggingface-hub": "huggingface_hub", "msgpack": "msgpack-python",
+                "matplotlib": "matplotlib-base"}  # fmt: skip  # where it has another name for a package than PyPI has
+
+
+def wanted():
+    """(name, bound) of all that the project and its tests need."""
+    listed = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
+    return [re.fullmatch(r"([\w-]+)(>=[\d.]+)", text).groups() for text in listed]
+
+
+def test_the_conda_environment_has_conda_forges_packages_and_by_pip_the_project_alone():
+    python, *packages, pip, by_pip = yaml.safe_load(read("environment.yml"))["dependencies"]
+    assert python == f"python{project()['requires-python']}"
+    assert packages == [CONDA_FORGES.get(name, name) + bound for name, bound in wanted()]
+    assert (pip, by_pip) == ("pip", {"pip": ["--editable ."]})
+
+
+def test_the_versions_that_are_known_to_work_are_within_the_bounds():
+    known = {}
+    for line in read("constraints.txt").splitlines():
+        if pin := re.match(r"([\w.-]+)==([\w.]+)", line):
+            known.setdefault(pin[1], []).append(Version(pin[2]))
+    for name, bound in wanted():
+        assert known[name] and all(version in SpecifierSet(bound) for version in known[name]), name
 
 
 @pytest.mark.parametrize("page", PAGES)

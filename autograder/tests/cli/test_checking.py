@@ -113,6 +113,41 @@ def test_a_renamed_notebook_is_known_by_the_checks_it_calls(student, tmp_path):
     assert result.returncode == 0
 
 
+def test_what_marking_would_note_the_student_reads_first(student, tmp_path):
+    notebook = student({})
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    stub = next(c for c in content["cells"] if "def save_prefix_cache" in "".join(c["source"]))
+    content["cells"].insert(0, {**stub, "id": "copy"})
+    stub["source"] = solution()[stub["metadata"]["nbgrader"]["grade_id"]]
+    notebook.write_text(json.dumps(content), encoding="utf-8")
+    place = content["cells"].index(stub) + 1
+    other = {"cell_type": "code", "source": "class LayerCache:\n    pass", "metadata": {}}
+    (notebook.parent / "save_and_reuse (1).ipynb").write_text(json.dumps({"cells": [other]}), encoding="utf-8")
+
+    name = stub["metadata"]["nbgrader"]["grade_id"]
+    assert first_lines(notebook) == [
+        f"The cell {name} was there 2 times; the first solved copy counts (cell {place}), left out: cell 1."
+    ]
+    assert first_lines(notebook.parent / "save_and_reuse (1).ipynb") == [
+        "The notebook is named save_and_reuse (1).ipynb; hand it in as save_and_reuse.ipynb.",
+        "None of the stage's functions is in the notebook; it looks like that of 02-kv-cache.",
+    ]
+
+
+def first_lines(notebook):
+    """What is said before the first check."""
+    result = autograder("test", "--notebook", str(notebook), cwd=notebook.parent)
+    head = re.split(r"(?m)^(?:passed|FAILED|to do) ", result.stdout)[0]
+    return [line for line in head.splitlines()[1:] if line]
+
+
+def test_a_notebook_with_merge_marks_is_refused_as_in_marking(student):
+    notebook = student({})
+    notebook.write_text("<<<<<<< HEAD\n" + notebook.read_text(encoding="utf-8"), encoding="utf-8")
+    result = autograder("test", cwd=notebook.parent)
+    assert result.returncode == 2 and "it holds the marks of a merge conflict" in result.stderr
+
+
 def test_a_python_file_is_checked_as_well(student):
     folder = student({}).parent
     code = "import numpy as np\nfrom given import *\nfrom safetensors import SafetensorError, safe_open\n"

@@ -11,12 +11,12 @@ import pytest
 
 from autograder.cli.errors import UserError
 from autograder.cli.find import find_course
-from autograder.cli.grade import run, write_csv
+from autograder.cli.grade import distribution, run, write_csv
 from autograder.grading.outcome import STALE, Line, Outcome
 from autograder.grading.records import Record
 from autograder.stages import UnknownStage
 from autograder.tests.course import STAGE, Course
-from autograder.tests.marking import ENVIRONMENT, GRADE
+from autograder.tests.marking import AUTOGRADE, ENVIRONMENT, GRADE
 
 OPTIONS = {"course": None, "students": (), "jobs": None, "force": False, "csv_path": None, "json_path": None}
 
@@ -143,6 +143,7 @@ def test_a_course_that_was_not_built(here, capfd):
 def test_all_stages_when_none_is_named(here, capsys):
     assert grade() == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].endswith("points of 14, and how many have them: 0 (1); median 0")
     assert re.fullmatch(r"04-save-and-reuse: 1 graded, 0 not graded, \d+ s", lines[-1])
 
 
@@ -156,7 +157,7 @@ def test_a_stage_that_cannot_be_marked_keeps_none_of_the_others_from_being_marke
         r"\S+kv_cache\.ipynb is missing; run: autograder build \S+failure_modes\.ipynb is missing; .*",
         str(problem.value),
     )
-    assert re.fullmatch(r"04-save-and-reuse: 1 graded.*, 0 not graded, \d+ s\n", capsys.readouterr().out)
+    assert re.fullmatch(r"04-save-and-reuse: 1 graded.*, 0 not graded, \d+ s", capsys.readouterr().out.splitlines()[-1])
     assert [row["student"] for row in rows(table)] == ["anna"]
     for stage in ("02-kv-cache", "05-failure-modes"):
         (here / "submitted" / "anna" / stage).rmdir()
@@ -170,6 +171,21 @@ def test_a_name_that_the_terminals_encoding_lacks_ends_no_run(built):
     )
     assert run.returncode == 1 and "Traceback" not in run.stderr, run.stderr
     assert re.search(r"^  Zo\\xeb +NOT GRADED  save_and_reuse\.ipynb is not valid JSON", run.stdout, re.MULTILINE)
+
+
+def test_the_points_of_a_class_and_their_median():
+    assert distribution([14.0, 3.5, 14.0, 12.0], 14.0) == (
+        "points of 14, and how many have them: 14 (2), 12 (1), 3.5 (1); median 13"
+    )
+
+
+@pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
+def test_what_is_not_isolated_is_said_once_and_before_anything_is_marked(built, command):
+    run = subprocess.run(
+        command, cwd=built.folder, env=ENVIRONMENT | {"AUTOGRADER_NO_BWRAP": "1"}, capture_output=True, text=True
+    )
+    assert run.stderr.count("Not sandboxed: ") == 1 and "Not sandboxed" not in run.stdout
+    assert run.stderr.index("Not sandboxed: ") < (run.stderr + "graded in").index("graded in")
 
 
 # The table of --csv

@@ -4,7 +4,7 @@ import pytest
 
 from autograder.grading import grade
 from autograder.grading.grade import GradingError, Limits, grade_submission
-from autograder.judge.bugs import NOT_DEFINED, NOT_FINISHED
+from autograder.judge.bugs import NOT_DEFINED, NOT_FINISHED, SYNTAX_ERROR
 from autograder.judge.framework import Check, Failure
 from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
@@ -138,19 +138,24 @@ def test_a_function_that_is_not_there_is_said_to_be_missing(graded):
 
 
 @pytest.mark.parametrize(
-    ("source", "why"),
+    ("source", "why", "bug"),
     [
-        ("def g()\n    return 2", "Cell 2 raised SyntaxError: expected ':' (line 1 of cell 2: def g())."),
-        ("1 / 0\ndef g(): return 2", "Cell 2 raised ZeroDivisionError: division by zero (line 1 of cell 2: 1 / 0)."),
-        ("while True: pass\ndef g(): return 2", "Cell 2 was left out: no answer within 2 s"),
+        ("def g()\n    return 2", "Cell 2 raised SyntaxError: expected ':' (line 1 of cell 2: def g()).", SYNTAX_ERROR),
+        ("def g():\nreturn 2", "Cell 2 raised IndentationError: expected an indented block", SYNTAX_ERROR),
+        (
+            "1 / 0\ndef g(): 2",
+            "Cell 2 raised ZeroDivisionError: division by zero (line 1 of cell 2: 1 / 0).",
+            NOT_DEFINED,
+        ),
+        ("while True: pass\ndef g(): return 2", "Cell 2 was left out: no answer within 2 s", NOT_DEFINED),
     ],
 )
-def test_a_function_whose_cell_did_not_run_is_missing_for_that_reason(graded, source, why):
+def test_a_function_whose_cell_did_not_run_is_missing_for_that_reason(graded, source, why, bug):
     said = []
     result = graded(F, source, H, on_cell_error=said.append)
     assert outcome(result) == {"f": True, "g": False, "h": True}
     assert f"g is not defined. {why}" in result.results[1].message
-    assert result.results[1].bug is NOT_DEFINED
+    assert result.results[1].bug is bug
     assert len(said) == 1 and said[0].startswith(why)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
+from autograder.cli import build as command
 from autograder.judge.framework import checks_of
 from autograder.notebooks.build import build, check_release_is_current
 from autograder.notebooks.errors import BuildError
@@ -245,3 +246,16 @@ def test_cells_cannot_come_or_go_once_there_are_submissions(tmp_path):
     with pytest.raises(BuildError) as refused:
         build(tmp_path, stages=(stage,))
     assert stage.assignment in str(refused.value) and "submissions associated with it" in str(refused.value)
+
+
+def test_the_command_says_what_it_made_besides_and_where_and_says_it_once(tmp_path, monkeypatch, capsys):
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    assert command.run(check=False) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        "Made course/gradebook.db (the gradebook) and course/.autograder-seed (the secret that hidden inputs are drawn "
+        "from). Back up both together; give neither to anybody."
+    )
+    assert command.run(check=False) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"course/release/{STAGES[-1].assignment}"

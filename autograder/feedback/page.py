@@ -1,0 +1,63 @@
+"""What the course changes about nbgrader's page of feedback. nbgrader_config.py names both classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbgrader
+from nbconvert.exporters import HTMLExporter
+from nbformat import NotebookNode
+from nbgrader.preprocessors import GetGrades
+from traitlets.config import Config
+
+from autograder.grading.scores import is_check, is_graded
+from autograder.judge.framework import find_check
+from autograder.stages import STAGES
+
+_NBGRADERS = Path(nbgrader.__file__).resolve().parent / "server_extensions" / "formgrader"
+
+
+class FeedbackExporter(HTMLExporter):
+    """Exports with course-feedback/, which extends nbgrader's own template."""
+
+    def __init__(self, config: Any = None, **kwargs: Any):
+        own = Config()
+        own.FeedbackExporter.template_name = "course-feedback"
+        own.FeedbackExporter.extra_template_basedirs = [str(Path(__file__).resolve().parent)]
+        own.FeedbackExporter.extra_template_paths = [
+            str(_NBGRADERS / "templates"),
+            str(_NBGRADERS / "static" / "node_modules" / "bootstrap" / "dist" / "css"),
+        ]
+        merged = Config(config or {})
+        merged.merge(own)
+        super().__init__(config=merged, **kwargs)
+
+
+class ShowMarks(GetGrades):
+    """Gives the template what to say of each graded cell, in its metadata as "mark"."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        self._questions = 0
+        nb, resources = super().preprocess(nb, resources)
+        marks = [cell.metadata.mark for cell in nb.cells if "mark" in cell.metadata]
+        about = resources["nbgrader"]
+        stage = next((s for s in STAGES if s.assignment == about["assignment"]), None)
+        about["title"] = f"{stage.number}. {stage.title}" if stage else about["notebook"]
+        about["unmarked"] = sum(mark.points for mark in marks if mark.unmarked)
+        return nb, resources
+
+    def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
+        cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        if not is_graded(cell):
+            return cell, resources
+        name = cell.metadata.nbgrader.grade_id
+        if is_check(cell):
+            title = find_check(name).title
+            cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]  # not the score again
+        else:
+            self._questions += 1
+            title = f"Question {self._questions}"
+        grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
+        cell.metadata.mark = NotebookNode(title=title, points=grade.max_score, unmarked=grade.needs_manual_grade)
+        return cell, resources

@@ -1,0 +1,40 @@
+"""What is odd about a notebook, in sentences for the student who runs the checks and for the assistant who marks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from autograder.notebooks.regions import defined_names
+from autograder.notebooks.sorting import SortedCell
+from autograder.stages import GRADED_STAGES, Stage
+
+
+def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]:
+    """The sentences about a student's own file."""
+    if path.suffix == ".ipynb" and path.stem != stage.module:
+        yield f"The notebook is named {path.name}; hand it in as {stage.module}.ipynb."
+    defined = {name for cell in cells if cell.runs for name in defined_names(cell.source)}
+    if not defined & set(stage.functions):
+        yield f"None of the stage's functions is in the notebook{looks_like(defined)}."
+    for cell in cells:
+        if sentence := copies_left_out(cell):
+            yield sentence
+
+
+def copies_left_out(cell: SortedCell) -> str | None:
+    """Which of several copies of a solution cell counts; None where none is left out."""
+    if cell.choice is None or not cell.choice.dropped:
+        return None
+    left_out = ", ".join(cell.copies[i].place for i in cell.choice.dropped)
+    return (
+        f"The cell {cell.label} was there {len(cell.copies)} times; the first solved copy counts "
+        f"({cell.cell.place}), left out: {left_out}."
+    )
+
+
+def looks_like(defined: Collection[str]) -> str:
+    """The stage that has most of these functions, as the end of a sentence; empty where none has any."""
+    found = {stage.assignment: len(set(defined) & set(stage.functions)) for stage in GRADED_STAGES}
+    likely = max(found, key=lambda name: found[name])
+    return f"; it looks like that of {likely}" if found[likely] else ""

@@ -1,0 +1,84 @@
+"""The page of feedback: the checks by their titles, what nobody has marked yet, and answers as they were meant."""
+
+import re
+from html import unescape
+
+import pytest
+
+from autograder.stages.samples import submissions_of
+from autograder.tests.course import CHECKS, STAGE, Course
+
+ANSWER = "Because:\n\n- *positions*\n- context in $2^n$ ways\n\n<b onclick='alert(1)'>x</b>"
+
+
+def text_of(html):
+    return " ".join(unescape(re.sub(r"(?s)<style.*?</style>|<script.*?</script>|<[^>]*>", "", html)).split())
+
+
+def put_answer(notebook):
+    for cell in notebook["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "why-positions":
+            cell["source"] = ANSWER
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    course = Course(tmp_path_factory.mktemp("course"))
+    wrong = next(s for s in submissions_of(STAGE.name) if s.name == "positions-reset")
+    course.hand_in("anna", wrong.sources(STAGE), change=put_answer)
+    assert course.run("autograde", STAGE.assignment).returncode == 0
+    return course
+
+
+@pytest.fixture(scope="module")
+def page(course):
+    done = course.run("generate_feedback", STAGE.assignment)
+    assert done.returncode == 0, done.stderr
+    return course.feedback("anna")
+
+
+@pytest.fixture(scope="module")
+def contents(page):
+    """The page's title and the lines of its list of contents."""
+    title = re.search(r"(?s)<h4>(.*?)</h4>", page).group(1)
+    items = re.search(r'(?s)<ol id="toc">(.*?)</ol>', page).group(1)
+    return text_of(title), [text_of(item) for item in re.findall(r"(?s)<li.*?</li>", items)]
+
+
+def test_every_check_is_listed_by_its_title_with_its_points(course, contents):
+    scores = course.scores("anna")
+    assert set(scores.values()) > {0}
+    listed = [f"{check.title}: {scores[name]:g} / {check.points} points" for name, check in CHECKS.items()]
+    assert contents[1][: len(CHECKS)] == listed
+
+
+def test_a_question_that_nobody_has_marked_is_not_said_to_have_no_points(course, contents):
+    title, items = contents
+    assert items[len(CHECKS)] == "Question 1: not marked yet (2 points)"
+    assert items[len(CHECKS) + 1] == "Question 2: 0 / 2 points, with a comment"  # nothing was answered
+    score = sum(course.scores("anna").values())
+    assert title == f"4. Save and reuse a prefix cache: {score:g} / 18 points, 2 of them not marked yet"
+
+
+def test_no_score_stands_there_as_an_output_and_no_cell_as_one_to_run(page):
+    text = text_of(page)
+    assert "Out[" not in text and "In [" not in text and "Test cell" not in text
+    assert text.count("Not passed:") + text.count("Passed:") == len(CHECKS)
+
+
+def test_an_answer_is_rendered_and_nothing_of_it_is_active(page):
+    assert "<em>positions</em>" in page and r"\(2^n\)" in page
+    assert "onclick" not in re.sub(r"&lt;b onclick.*?&gt;", "", page)
+
+
+def test_a_question_that_was_marked_by_hand_has_its_points_and_its_comment(course, page):
+    with course.gradebook() as gradebook:
+        grade = gradebook.find_grade("why-positions", STAGE.module, STAGE.assignment, "anna")
+        grade.manual_score, grade.needs_manual_grade = 1.5, False
+        comment = gradebook.find_comment("why-positions", STAGE.module, STAGE.assignment, "anna")
+        comment.manual_comment = "Half of the **second** reason."
+        gradebook.db.commit()
+    assert course.run("generate_feedback", STAGE.assignment, "--force").returncode == 0
+    page = course.feedback("anna")
+    assert "Question 1: 1.5 / 2 points, with a comment" in text_of(page) and "not marked yet" not in text_of(page)
+    assert "Half of the <strong>second</strong> reason." in page
