@@ -77,13 +77,20 @@ test-chat: $(CHAT)
 test-browser: $(BROWSER)
 	@$(PY) -m pytest autograder/tests/browser
 
+# Only what a marker in it, or its name, tells to be of a program's making.
 clean:
-	rm -rf demo-class dist build .pytest_cache .ruff_cache
-	find autograder solutions data course -name __pycache__ -type d -prune -exec rm -rf {} +
+	@if [ -e demo-class ] && [ ! -e demo-class/.sample-class ]; then \
+	  echo 'demo-class/ is kept: autograder demo did not make it.'; else rm -rf demo-class; fi
+	@for cache in .pytest_cache .ruff_cache; do if [ -f $$cache/CACHEDIR.TAG ]; then rm -rf $$cache; fi; done
+	@find autograder solutions data course -path '*/__pycache__/*.pyc' -type f -delete
+	@find autograder solutions data course -name __pycache__ -type d -empty -delete
 
 # Installed anew whenever pyproject.toml changes.
 $(INSTALLED): pyproject.toml
 	@set -e; \
+	if [ -e $(VENV) ] && [ ! -f $(VENV)/pyvenv.cfg ]; then \
+	  echo '$(VENV) is no virtual environment. Move it away, or name another: make VENV=folder' >&2; exit 1; \
+	fi; \
 	if [ ! -x $(PY) ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
 	  for candidate in $(or $(PYTHON),$(CANDIDATES)); do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \

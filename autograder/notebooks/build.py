@@ -47,12 +47,14 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
     if course == ROOT / "course":
         for path, text in _known().items():
             path.write_text(text, encoding="utf-8", newline="\n")
+    for stage in stages:
+        _refuse_others(stage, root / "solutions", course)
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
         _make(root / "solutions", made, stages, _course_config(course))
         for step in ("source", "release"):
             for stage in stages:
-                _mirror(made / step / stage.assignment, course / step / stage.assignment)
+                _copy(made / step / stage.assignment, course / step / stage.assignment)
     return [course / "release" / stage.assignment for stage in stages]
 
 
@@ -70,7 +72,7 @@ def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAG
             if name not in committed:
                 problem = "is missing"
             elif name not in built:
-                problem = "is there, but is not built from solutions/"
+                raise BuildError(f"course/release/{name} is there, but is not built from solutions/; delete it")
             elif (difference := _first_difference(committed[name].read_bytes(), built[name].read_bytes())) is not None:
                 problem = f"differs from what solutions/ builds, first in line {difference}"
             else:
@@ -183,13 +185,17 @@ def _files(folder: Path) -> dict[str, Path]:
     }
 
 
-def _mirror(made: Path, target: Path) -> None:
-    """Make target hold the made files and no others, leaving files alone that are the same."""
-    files = _files(made)
-    for name, path in _files(target).items() if target.is_dir() else ():
-        if name not in files:
-            path.unlink()
-    for name, path in files.items():
+def _refuse_others(stage: Stage, solutions: Path, course: Path) -> None:
+    """Raise BuildError for a file that the build does not make: it would be released, and if deleted may be missed."""
+    own = {f"{stage.module}.ipynb"} | ({"given.py"} if given_source(stage, solutions) is not None else set())
+    for folder in (course / "source" / stage.assignment, course / "release" / stage.assignment):
+        for name in sorted(_files(folder).keys() - own):
+            raise BuildError(f"{folder / name} is not made by the build; move it away or delete it, and build again")
+
+
+def _copy(made: Path, target: Path) -> None:
+    """Put the made files into target, leaving files alone that are the same."""
+    for name, path in _files(made).items():
         destination = target / name
         data = path.read_bytes()
         if not (destination.is_file() and destination.read_bytes() == data):

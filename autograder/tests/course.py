@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 
 from nbgrader.api import Gradebook
 
@@ -13,6 +12,7 @@ from autograder.notebooks.build import build
 from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.stages.samples import solved_cells
+from autograder.tests.accounts import Account
 
 STAGE = find_stage("save-and-reuse")
 NAME = f"{STAGE.module}.ipynb"
@@ -23,17 +23,26 @@ ALL = sum(c.points for c in CHECKS.values())
 class Course:
     """A course folder, built from solutions/ when it is made."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, account=None):
         self.folder = folder
+        self.account = account or Account()
         build(ROOT, folder, stages=(STAGE,))
 
     def run(self, *command, **variables):
-        """Run nbgrader as a person would, but without the environment's programs on PATH."""
-        environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
-        environment |= variables
-        command = [sys.executable, "-m", "nbgrader", *command]
+        """Run nbgrader as a person would. PATH is the one by which this process found the sandbox."""
+        environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | variables
+        if self.account.home is not None:
+            environment["HOME"] = str(self.account.home)
+            self.account.owns(self.folder)
         return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+            [self.account.python, "-m", "nbgrader", *command],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            **self.account.options,
         )
 
     def path(self, student, step="submitted", name=NAME):

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from autograder.grading.records import read_records
 from autograder.tests.course import STAGE, Course
 
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
 GRADE = [sys.executable, "-m", "autograder", "grade", STAGE.name]
 AUTOGRADE = [sys.executable, "-m", "nbgrader", "autograde", STAGE.assignment]
 
@@ -22,6 +22,7 @@ AUTOGRADE = [sys.executable, "-m", "nbgrader", "autograde", STAGE.assignment]
 def copy_of(course, folder):
     copied = object.__new__(Course)
     copied.folder = Path(shutil.copytree(course.folder, folder))
+    copied.account = course.account
     return copied
 
 

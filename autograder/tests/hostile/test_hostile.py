@@ -10,58 +10,61 @@ import re
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from autograder.sandbox.isolation import isolation
-from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
-from autograder.tests.hostile.attacks import ATTACKS, EVERYTHING, FORGED_NAMES, Attack
+from autograder.tests.canary import Canary
+from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course
+from autograder.tests.hostile.attacks import ATTACKS, Attack
+from autograder.tests.hostile.attacks.taking import SECONDS
+from autograder.tests.hostile.marked import REQUIRED, earned, first_message, mark
 from autograder.tests.marking import left_over
 from autograder.tests.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
+pytestmark = pytest.mark.skipif(
+    not isolation().complete, reason=f"{isolation().missing} The hostile class is not marked."
+)
 
 HONEST = ("adele", "mohammed", "zoe")  # the first, one in the middle and the last of the batch
 BY_NAME = {attack.name: attack for attack in ATTACKS}
-PROBES = [a.name for a in ATTACKS if any("FOUND" in source for source in a.cells.values())]
+PROBES = [a.name for a in ATTACKS if a.looks]
 SHORT = [f"--SubmissionExporter.{name}_seconds={n}" for name, n in (("cell", 10), ("call", 2), ("total", 20))]
 AGAIN = ("zoe", "script-in-messages", "pipe-forged", "pipe-flood", "loops", "exits", "patched-runtime", "file-of-names")
 SCRIPTED_NAME = "script<b onmouseover=alert(1)>"
-
-
-def hand_in(course, attack):
-    course.hand_in(attack.name, attack.cells)
-    path = course.path(attack.name)
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    if attack.own:
-        own_cell(attack.own)(notebook)
-    if attack.change:
-        attack.change(notebook)
-    path.write_text(json.dumps(notebook), encoding="utf-8")
-    for name, content in attack.files.items():
-        (path.parent / name).write_text(content, encoding="utf-8")
+# Names of notebooks that cannot be read: one that a terminal would obey, one with another student's row of the table
+FORGED_NAMES = {"named-red": "\x1b[31mforged red.ipynb", "named-line": "x\n  zoe  NOT GRADED  forged.ipynb"}
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    """The class after one run of nbgrader autograde. `before` and `after` are the machine's state around it."""
+def canary():
+    canary = Canary()
+    yield canary
+    canary.close()
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory, canary):
+    """The class after one run of nbgrader autograde."""
     course = Course(tmp_path_factory.mktemp("hostile"))
-    for student in (*HONEST, SCRIPTED_NAME):
-        course.hand_in(student)
-    for attack in ATTACKS:
-        hand_in(course, attack)
-    _link_to_others(course)
-    for student, name in FORGED_NAMES.items():
-        course.hand_in(student, name=name)
-        course.path(student, name=name).write_text("{", encoding="utf-8")
+
+    def hand_in():
+        for student in (*HONEST, SCRIPTED_NAME):
+            course.hand_in(student)
+        for attack in ATTACKS:
+            attack.hand_in(course, canary.folder)
+        _link_to_others(course, canary)
+        for student, name in FORGED_NAMES.items():
+            course.hand_in(student, name=name)
+            course.path(student, name=name).write_text("{", encoding="utf-8")
+
     course.temporary = tmp_path_factory.mktemp("temporary")
-    course.outside = {p: p.stat().st_mode for p in map(Path, ("/dev/null", "/dev/zero", "/dev/shm", "/tmp"))}
-    course.first = course.run("autograde", STAGE.assignment, *SHORT, TMPDIR=str(course.temporary))
+    course.released = released(course)
+    course.first = mark(course, canary, hand_in, *SHORT, TMPDIR=str(course.temporary))
     return course
 
 
-def _link_to_others(course):
+def _link_to_others(course, canary):
     """Submissions made of links: to another's notebook, another's folder, and the gradebook."""
     for student, target in (
         ("links-notebook", course.path("adele")),
@@ -71,16 +74,19 @@ def _link_to_others(course):
         course.path(student).symlink_to(target)
     (course.folder / "submitted" / "links-folder").mkdir()
     course.path("links-folder").parent.symlink_to(course.path("adele").parent, target_is_directory=True)
-    hand_in(course, Attack("links-beside", "Links beside the notebook."))
-    for name, target in (("secret", course.folder / ".autograder-seed"), ("root", "/"), ("given.py", "/etc/passwd")):
+    Attack("links-beside", "Links beside the notebook.").hand_in(course, canary.folder)
+    for name, target in (("secret", course.folder / ".autograder-seed"), ("home", canary.folder / "home"),
+                         ("given.py", "/etc/passwd")):  # fmt: skip
         path = course.path("links-beside").parent / name
         path.unlink(missing_ok=True)
         path.symlink_to(target)
     os.mkfifo(course.path("links-beside").parent / "timestamp.txt")
 
 
-def first_message(course, student):
-    return "".join(next(iter(course.outputs(student).values()))[0]["text"])
+def released(course):
+    """Every file that the build made, given.py among them."""
+    folders = (course.folder / "source", course.folder / "release")
+    return {path: (path.stat().st_mode, path.read_bytes()) for f in folders for path in f.rglob("*") if path.is_file()}
 
 
 # Scores
@@ -88,9 +94,7 @@ def first_message(course, student):
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a.name)
 def test_every_submission_gets_what_it_earned(course, attack):
-    full = {i: float(c.points) for i, c in CHECKS.items()}
-    expected = full if attack.earns == EVERYTHING else dict.fromkeys(CHECKS, 0.0)
-    assert course.scores(attack.name) == {**expected, **dict.fromkeys(attack.loses, 0.0)}
+    assert course.scores(attack.name) == earned(attack)
 
 
 @pytest.mark.parametrize("student", HONEST)
@@ -124,7 +128,7 @@ def test_who_looks_for_secrets_or_ways_out_finds_nothing(course, student):
     if student == "imports-judge":
         assert "FOUND" not in "".join("".join(o[0]["text"]) for o in course.outputs(student).values())
     else:
-        assert "raised RuntimeError: FOUND nothing" in first_message(course, student).replace("\n", " ")
+        assert "raised RuntimeError: FOUND nothing" in first_message(course, student)
 
 
 def test_no_secret_and_no_file_from_elsewhere_is_in_what_the_run_made(course):
@@ -142,13 +146,13 @@ def test_no_secret_and_no_file_from_elsewhere_is_in_what_the_run_made(course):
 
 
 def test_no_process_outlives_the_run(course):
-    assert wait_until(lambda: not left_over(course.folder, "98765"), 5), left_over(course.folder, "98765")
+    assert wait_until(lambda: not left_over(course.folder, SECONDS), 5), left_over(course.folder, SECONDS)
 
 
-def test_no_file_is_left_and_no_mode_is_changed(course):
+def test_no_file_is_left_and_no_mode_is_changed(course, canary):
     assert list(course.temporary.iterdir()) == []
-    assert {p: p.stat().st_mode for p in course.outside} == course.outside
-    assert [p for root in ("/tmp", "/dev/shm", "/") for p in Path(root).glob("hostile-[0-9]*")] == []
+    assert canary.changed() == []
+    assert released(course) == course.released
 
 
 def test_what_was_handed_in_is_as_it_was(course):
@@ -212,6 +216,7 @@ def by_grade(course, pages):
     with (course.folder / "nbgrader_config.py").open("a") as config:
         config.writelines(f"c.{option.removeprefix('--')}\n" for option in SHORT)
     command = [sys.executable, "-m", "autograder", "grade", STAGE.name, "--force", "--course", str(course.folder)]
+    command += ["--require-sandbox"]
     command += [f"--student={student}" for student in AGAIN]
     environment = os.environ | {"TMPDIR": str(course.temporary)}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
@@ -239,7 +244,7 @@ def again(pages, by_grade, course):
     before = _rows(course)
     hand_in_again = course.path("patched-runtime")
     hand_in_again.write_text(hand_in_again.read_text().replace("61", "62"))
-    command = ("autograde", STAGE.assignment, "--student", "patched-runtime", "--force", *SHORT)
+    command = ("autograde", STAGE.assignment, "--student", "patched-runtime", "--force", REQUIRED, *SHORT)
     run = course.run(*command, TMPDIR=str(course.temporary))
     assert run.returncode == 0, run.stderr
     return before, _rows(course)

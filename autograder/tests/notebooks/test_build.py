@@ -100,11 +100,17 @@ def test_a_build_leaves_files_alone_that_are_the_same(course):
     assert {p: p.stat().st_mtime_ns for p in (course / "release").rglob("*") if p.is_file()} == before
 
 
-def test_a_build_removes_what_it_does_not_make(course):
-    stray = course / "release" / GRADED_STAGES[0].assignment / "old_name.ipynb"
-    stray.write_text("{}")
-    build(ROOT, course)
-    assert not stray.exists()
+@pytest.mark.parametrize("step", ["source", "release"])
+def test_a_build_refuses_what_it_does_not_make_and_changes_nothing(course, step):
+    stray = course / step / GRADED_STAGES[0].assignment / "notes.txt"
+    stray.write_text("mine")
+    before = files_of(course)
+    try:
+        with pytest.raises(BuildError, match=r"notes\.txt is not made by the build; move it away or delete it"):
+            build(ROOT, course)
+        assert files_of(course) == before
+    finally:
+        stray.unlink()
 
 
 # What students get
