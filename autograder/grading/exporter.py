@@ -13,8 +13,8 @@ from nbformat.v4 import new_notebook, reads
 from nbgrader.converters import Autograde
 from traitlets import Bool, Float
 
-from autograder.display.run import SECONDS
 from autograder.grading.batch import Batch, CourseProblem, folders_of
+from autograder.grading.display import SECONDS
 from autograder.grading.grade import Limits
 
 

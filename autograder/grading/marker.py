@@ -8,7 +8,6 @@ which it uses again, and ends with the command, however that ends.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import pickle
 import queue
@@ -22,10 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from autograder.display.run import DisplayRun, Shown
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.submission import Job, Marked, mark
-from autograder.sandbox.client import Cell, Worker
+from autograder.sandbox.client import Worker
 from autograder.sandbox.isolation import SandboxMissing
 from autograder.sandbox.processes import Processes, new_processes
 from autograder.sandbox.shown import hide
@@ -58,7 +56,7 @@ class Marking:
             secret=self.secret,
             limits=self.limits,
             start_worker=start_worker,
-            draw=functools.partial(_draw, seconds=self.display_seconds) if self.display_seconds else None,
+            display_seconds=self.display_seconds,
         )
 
 
@@ -222,14 +220,3 @@ def _as_answer(error: Exception) -> bytes:
     except Exception:
         answer = pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
     return answer
-
-
-def _draw(cells: list[Cell], given: Path | None, seconds: float) -> Shown:
-    """The display run of a submission. Whatever goes wrong with it is the result's `problem`."""
-    if os.name != "posix":
-        return Shown(problem="the kernel needs Unix sockets, which this system does not have")
-    try:
-        run = DisplayRun(cells, given, seconds)
-    except Exception as error:
-        return Shown(problem=f"no process could be started ({type(error).__name__})")
-    return run.shown()

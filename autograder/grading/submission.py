@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autograder.display.run import Shown
+from autograder.grading.display import Shown, show
 from autograder.grading.grade import Limits, SubmissionResult, add_notes, grade_submission
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
@@ -17,7 +17,7 @@ from autograder.judge.cases import forget_passes
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import defined_names
-from autograder.sandbox.client import Cell, Worker
+from autograder.sandbox.client import Worker
 from autograder.stages import Stage
 
 
@@ -34,7 +34,7 @@ class Job:
     trained: str | None = None
     limits: Limits | None = None
     start_worker: Callable[[Path | None], Worker] = Worker
-    draw: Callable[[list[Cell], Path | None], Shown] | None = None  # the display run, where the course wants one
+    display_seconds: float | None = None  # for the display run; None where the course wants none
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Marked:
 def mark(job: Job) -> Marked:
     """Read, rebuild and grade a submission; NotebookError when what was handed in cannot be read."""
     path, notes = submitted_notebook(job.folder, job.stage)
-    rebuilt = rebuild(job.source_notebook, read_document(path), own_charts=job.draw is not None)
+    rebuilt = rebuild(job.source_notebook, read_document(path), own_charts=job.display_seconds is not None)
     cells = list(rebuilt.runs)
     code = code_digest(cells)
     result = grade_submission(
@@ -65,7 +65,9 @@ def mark(job: Job) -> Marked:
     )
     forget_passes()  # no other student has the same inputs
     result = add_notes(result, (*notes, *rebuilt.notes))
-    shown = job.draw(cells_to_show(rebuilt.notebook), job.given) if job.draw else Shown()
+    shown = Shown()
+    if job.display_seconds is not None:
+        shown = show(cells_to_show(rebuilt.notebook), job.given, job.start_worker, job.display_seconds)
     if shown.problem:
         note = Note("display", None, f"Charts could not be drawn: {shown.problem}.")
         result = replace(result, notes=(*result.notes, note))

@@ -15,7 +15,7 @@ from pathlib import Path
 from autograder.toolkit.model.config import chosen_model
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SHOWN_PARTS = ("__init__.py", "toolkit", "worker", "display")  # of the package
+SHOWN_PARTS = ("__init__.py", "toolkit", "worker")  # of the package
 _PYTHON_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")  # of an installation or a virtual environment
 SYSTEM = (  # never all of /usr: /usr/src and the like are where containers have their projects
     *(f"{top}/{part}" for top in ("/usr", "/usr/local") for part in ("bin", "lib", "lib32", "lib64", "libexec")),

@@ -103,9 +103,15 @@ def compile_code(source: Any, filename: str, namespace: dict[str, Any], mode: st
 
 
 def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
-    """The cell's code object; a cell that is not plain Python goes through IPython's own transformations first."""
+    """The cell's code object."""
+    return compile_code(in_python(source, filename, namespace), filename, namespace)
+
+
+def in_python(source: str, filename: str, namespace: dict[str, Any]) -> str:
+    """The cell's source; where it is not plain Python, after IPython's own transformations."""
     try:
-        return compile_code(source, filename, namespace)
+        compile_code(source, filename, namespace)
+        return source
     except SyntaxError as original:
         try:
             from IPython.core.inputtransformer2 import TransformerManager
@@ -117,4 +123,4 @@ def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
         except ImportError:
             raise original from None
         namespace.setdefault("get_ipython", lambda: NoShell(namespace))
-        return compile_code(transformed, filename, namespace)
+        return transformed

@@ -11,8 +11,7 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 from autograder.toolkit.model.config import chosen_model
 
@@ -24,7 +23,6 @@ OPEN_FILES = 256
 THREADS = 4096  # of the account, where the system counts them so
 
 _ALLOW, _EPERM, _ENOSYS, _PRETEND = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38, 0x00050000
-_EOPNOTSUPP = 0x00050000 | 95
 _CLONE_THREAD = 0x00010000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 1, 38, 22, 2
 _SIGKILL = 9
@@ -72,20 +70,15 @@ PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and n
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "sched_setaffinity": (203, 122),  # of any process of this account
 }  # fmt: skip
-IN_A_KERNEL: dict[str, int] = {  # other answers to calls of the above, for a Jupyter kernel
-    "accept": _ALLOW, "accept4": _ALLOW,  # on the sockets that it has from the grader
-    "socket": _EOPNOTSUPP,  # refused as well, in the one way that ZeroMQ goes on without it
-    "sched_setscheduler": _PRETEND,  # ZeroMQ gives each thread the priority that it has, and ends when it may not
-}  # fmt: skip
 CONDITIONAL: dict[str, tuple[int, int]] = {
     "clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "prctl": (157, 167),
     "sendto": (44, 206), "fcntl": (72, 25), "ioctl": (16, 29),
 }  # fmt: skip
 
 
-def apply(memory_bytes: int = MEMORY_BYTES, in_a_kernel: bool = False) -> list[str]:
+def apply(memory_bytes: int = MEMORY_BYTES) -> list[str]:
     """Set every limit this platform has; gives the names of those that are in force."""
-    return [*_resource_limits(memory_bytes), *_system_call_filter(IN_A_KERNEL if in_a_kernel else {})]
+    return [*_resource_limits(memory_bytes), *_system_call_filter()]
 
 
 def memory_bytes() -> int:
@@ -125,10 +118,10 @@ def _resource_limits(memory_bytes: int) -> list[str]:
     return done
 
 
-def _system_call_filter(others: Mapping[str, int]) -> list[str]:
+def _system_call_filter() -> list[str]:
     if not has_system_call_filter():
         return []
-    program = filter_program(os.uname().machine, os.getpid(), others)
+    program = filter_program(os.uname().machine, os.getpid())
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
     head = ctypes.create_string_buffer(header, len(header))
@@ -149,11 +142,8 @@ _OF_FCNTL = (*range(8), 36, 37, 38, *range(1030, 1035))
 _NOT_OF_IOCTL = (0x8901, 0x8902, 0x40086602, 0x401C5820)
 
 
-def filter_program(machine: str, own_pid: int, others: Mapping[str, int] = MappingProxyType({})) -> bytes:
-    """Classic BPF over struct seccomp_data: the call's number at 0, the architecture at 4, 64-bit arguments from 16.
-
-    others: answers to calls by name, where they are not those of the tables.
-    """
+def filter_program(machine: str, own_pid: int) -> bytes:
+    """Classic BPF over struct seccomp_data: the call's number at 0, the architecture at 4, 64-bit arguments from 16."""
     load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
     column = list(AUDIT).index(machine)
 
@@ -185,9 +175,9 @@ def filter_program(machine: str, own_pid: int, others: Mapping[str, int] = Mappi
     if machine == "x86_64":
         program += [op(at_least, 0x40000000, 0, 1), op(give, _EPERM)]  # the x32 numbers of the same calls
     for table, answer in ((DENIED, _EPERM), (UNKNOWN, _ENOSYS), (PRETENDED, _PRETEND)):
-        for name, numbers in table.items():
+        for numbers in table.values():
             if numbers[column] is not None:
-                program += [op(equal, numbers[column], 0, 1), op(give, others.get(name, answer))]
+                program += [op(equal, numbers[column], 0, 1), op(give, answer)]
     for name, condition in conditions.items():
         program += [op(equal, CONDITIONAL[name][column], 0, len(condition)), *condition]
     return b"".join([*program, op(give, _ALLOW)])

@@ -53,7 +53,7 @@ class Runtime:
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request: {"value": ...} or {"error": {...}}.
 
-        `op` is one of: run_cell, hashes, call, calls, method, attribute, length, make_cache, read_cache,
+        `op` is one of: run_cell, show_cell, hashes, call, calls, method, attribute, length, make_cache, read_cache,
         release, read_file, write_file, file_exists.
         """
         try:
@@ -67,16 +67,27 @@ class Runtime:
 
     # Cells
 
+    def _known_to_tracebacks(self, cell):
+        """The name under which a cell is compiled."""
+        source, filename = cell["source"], f"<{cell['label']}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        return filename
+
     def _op_run_cell(self, request):
         from autograder.worker.cells import compile_cell
 
-        label, source = request["label"], request["source"]
-        filename = f"<{label}>"
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        code = compile_cell(source, filename, self.namespace)
+        code = compile_cell(request["source"], self._known_to_tracebacks(request), self.namespace)
         self._cells_hash = self._cells_hash or hashes(code)
         exec(code, self.namespace)
         return {"value": None}
+
+    def _op_show_cell(self, request):
+        """Run a cell for what it shows."""
+        from autograder.worker.showing import show_cell
+
+        filename = self._known_to_tracebacks(request)
+        kept = show_cell(request["source"], filename, self.namespace)
+        return {"value": {"outputs": kept.outputs, "cut": kept.cut}}
 
     def _op_hashes(self, request):
         """Whether the student's code hashes, or makes sets: what may come out otherwise in another process."""

@@ -17,9 +17,9 @@ HEADERS = {
 }
 
 
-def decide(machine, number, *arguments, audit=None, others=()):
+def decide(machine, number, *arguments, audit=None):
     """What the filter answers to a call: runs its program as the kernel does."""
-    program = list(struct.iter_unpack("HBBI", limits.filter_program(machine, OWN, dict(others))))
+    program = list(struct.iter_unpack("HBBI", limits.filter_program(machine, OWN)))
     values = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("<IIQ6Q", number, audit or limits.AUDIT[machine], 0, *(v % 2**64 for v in values))
     at = accumulator = 0
@@ -96,17 +96,6 @@ def test_all_other_calls_are_allowed(machine):
 )
 def test_some_calls_depend_on_their_arguments(machine, name, arguments, answer):
     assert decide(machine, number(machine, name), *arguments) == answer
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-def test_in_a_jupyter_kernel_some_calls_are_answered_otherwise(machine):
-    column = MACHINES.index(machine)
-    others = limits.IN_A_KERNEL
-    changed = {}
-    for name, numbers in limits.DENIED.items():
-        if numbers[column] is not None and (answer := decide(machine, numbers[column], others=others)) != REFUSED:
-            changed[name] = answer
-    assert changed == {"accept": ALLOWED, "accept4": ALLOWED, "socket": 0x5005F, "sched_setscheduler": PRETENDED}
 
 
 def test_calls_by_another_convention_are_refused():

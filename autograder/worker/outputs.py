@@ -1,4 +1,4 @@
-"""What is kept of a kernel's outputs: text and PNG pictures, 100 kB a cell."""
+"""What is kept of what cells show: text and PNG pictures, 100 kB a cell."""
 
 from __future__ import annotations
 
@@ -30,21 +30,13 @@ class Kept:
         self._room = room
 
     def add(self, kind: Any, content: Any) -> None:
-        """Keep what can be kept of a message's content, or of an output, which has the same keys."""
-        if self.cut or not isinstance(content, dict):
+        """Keep what can be kept of an output of this kind, "stream" or "display_data"."""
+        if self.cut or not isinstance(content, dict) or not isinstance(kind, str):
             return
         if kind == "stream":
-            self._stream("stderr" if content.get("name") == "stderr" else "stdout", content.get("text"))
-        elif kind == "error":
-            self._stream("stderr", _error_text(content))
-        elif kind in ("display_data", "execute_result"):
+            self._stream("stderr" if str(content.get("name")) == "stderr" else "stdout", content.get("text"))
+        elif kind == "display_data":
             self._display(content.get("data"), content.get("metadata"))
-
-    def clear(self) -> None:
-        """The cell takes its outputs back, as an animation does. What was cut stays cut."""
-        if not self.cut:
-            self.outputs.clear()
-            self.used = 0
 
     def all(self) -> list[dict[str, Any]]:
         """The outputs, with a line at the end that says so when some were left out."""
@@ -105,13 +97,6 @@ def _shown(text: str) -> str:
     """The text without what a terminal or a page would obey: colors, other escapes, control and direction marks."""
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     return "".join(c for c in text if c.isprintable() or c in "\n\t\r")
-
-
-def _error_text(content: dict[str, Any]) -> str:
-    lines = content.get("traceback")
-    if isinstance(lines, list) and lines and all(isinstance(line, str) for line in lines):
-        return "\n".join(lines).rstrip() + "\n"
-    return "{}: {}\n".format(*(str(content.get(key, ""))[:2000] for key in ("ename", "evalue")))
 
 
 def _png(text: str) -> bytes | None:
