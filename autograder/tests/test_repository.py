@@ -121,7 +121,7 @@ def test_the_glossary_is_in_alphabetical_order_and_names_nothing_twice():
 @pytest.mark.parametrize(
     ("rule", "pattern"),
     [
-        ("a path of somebody's machine", r"(?<![\w.])/(?:work|root|home|Users)/\w"),
+        ("a path of somebody's machine", r"(?<![\w.}])/(?:work|root|home|Users)/\w"),
         ("a ticket's number", r"(?i)\b(?:issue|ticket)s? #?\d|\(R\d+\)"),
         ("unfinished work", r"\b(?:TODO|FIX" r"ME|XXX)\b"),
         ("a merge conflict", r"(?m)^(?:<{7}|>{7}) "),
