@@ -23,6 +23,7 @@ CHUNKS = (
     (2, 3, 77),
 )
 MANY, FEW_NUMBERS = (1100, 1, 1000), GPT2Config(n_layer=1, n_head=2, n_embd=6, n_ctx=16, n_vocab=16)
+MANY_HEADS = GPT2Config(n_layer=1, n_head=40, n_embd=120, n_ctx=16, n_vocab=16)  # more of them than rows, for long
 KV_AXES = ("head", "position", "element")
 
 
@@ -80,9 +81,8 @@ def _name_lengths(student, layer: Handle, config, sizes: Sequence[int], lengths:
 )
 def layer_cache_rows(student, cases):
     """keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size."""
-    config = configs(cases)[0]
     sweep = Sweep()
-    filling = Filling(student, cases, config, "one at a time")
+    filling = Filling(student, cases, MANY_HEADS, "one at a time")
     for n_seq in range(1, 71):
         with sweep.at(n_seq):
             filling.append(1, f"after {_appends([1] * n_seq)}")

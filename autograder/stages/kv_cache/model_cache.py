@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,9 +21,10 @@ from autograder.stages.kv_cache.shared import STAGE, configs, draw_kv, read_laye
 def model_cache_layers(student, cases):
     """ModelCache(n_layer) has n_layer LayerCaches that share no rows; its len() is the number of cached positions."""
     two, three, four = configs(cases)
-    for config in (three, two, four, cases.trained.config):  # with two layers, twice as many may mean many things
+    one = replace(two, n_layer=1)
+    for config in (three, two, four, one, cases.trained.config):  # with two layers, twice as many may mean many things
         cache = student.handle("ModelCache", config.n_layer)
-        about = f"a cache of {config.n_layer} layers"
+        about = f"a cache of {count(config.n_layer, 'layer')}"
         layers = _layers(student, cache, config.n_layer, about)
         lengths, kv = [student.length(cache)], []
         for n_new in (1, 6):

@@ -524,6 +524,18 @@ WRONG = [
         "length-counts-layers",
     ),
     Wrong(
+        "len-of-second-layer",
+        "The length of a layer that a model of one layer does not have.",
+        (("model-cache", "len(self.layers[0])", "len(self.layers[1])"),),
+        ("model-cache-layers",),
+    ),
+    Wrong(
+        "rows-compared-with-heads",
+        "Looks at the number of heads to see whether the buffer is full.",
+        (("layer-cache", "end > self._keys.shape[1]", "end > self._keys.shape[0]"),),
+        ("layer-cache-rows",),
+    ),
+    Wrong(
         "len-summed",
         "The lengths of all layers added up.",
         (("model-cache", "return len(self.layers[0]) if self.layers else 0", "return sum(map(len, self.layers))"),),

@@ -107,19 +107,21 @@ def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids
         student.expect_error("prefill", chunk, model, cached(student, model, ids, n_past), what=what, bug=bug)
         step = (wrong_id, n_past, model, cached(student, model, ids, n_past))
         student.expect_error("decode_step", *step, what=what, bug=bug)
-    try:
-        logits = student.array("decode_step", ids[n_past], -1, model, cached(student, model, ids, n_past))
-    except StudentError as error:
-        if error.unwritten:
-            raise
-        return  # what an error has to be is the question of decode-position, and so is a position that is ignored
     past = part_of_rows(model.reference.run(ids).kv, 0, n_past)
-    ignored, last = (
-        model.reference.run([ids[n_past]], past=past, positions=[position]).logits[-1]
-        for position in (n_past, model.config.n_ctx - 1)
-    )
-    if not matches(logits, ignored):
-        raise _not_refused("position -1", "decode_step", own.NEGATIVE_POSITION if matches(logits, last) else None)
+    for position in (-1, -2):  # of wpe[position:position + 1], the first is empty, and the second is a row
+        try:
+            logits = student.array("decode_step", ids[n_past], position, model, cached(student, model, ids, n_past))
+        except StudentError as error:
+            if error.unwritten:
+                raise
+            continue  # what an error has to be is the question of decode-position, and so is a position that is ignored
+        ignored, from_end = (
+            model.reference.run([ids[n_past]], past=past, positions=[place]).logits[-1]
+            for place in (n_past, model.config.n_ctx + position)
+        )
+        if not matches(logits, ignored):
+            bug = own.NEGATIVE_POSITION if matches(logits, from_end) else None
+            raise _not_refused(f"position {position}", "decode_step", bug)
 
 
 def _unless_refused(call: Callable, name: str, *args):

@@ -588,6 +588,13 @@ WRONG = [
         "decode-position-wrapped",
     ),
     wrong(
+        "negative-position-sliced",
+        "A slice from a negative position to the next one.",
+        (("advance", "if position < 0 or end > config.n_ctx:", "if end > config.n_ctx:"),),
+        ("decode-context-limit",),
+        "decode-negative-position",
+    ),
+    wrong(
         "negative-position",
         "A negative position counts from the end.",
         (
