@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
 from autograder.stages import find_stage
 
@@ -115,7 +117,8 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
 
     student.watched = frozenset(check.watches)
     try:
-        check.run(student, Cases(seed, check.id, trained))
+        with np.errstate(all="ignore"):  # a submission may return anything, and the judge computes with it
+            check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:
         return CheckResult(check, False, failure.sentences(check), failure.bug)
     except StudentError as error:

@@ -336,7 +336,13 @@ def _wire(value: Any) -> Any:
 
 
 def local_student(namespace: dict[str, Any]) -> Student:
-    """A student in this very process: a notebook's own kernel."""
+    """A student in this very process: a notebook's own kernel. NumPy warns of what the student's code does, as ever."""
     from autograder.worker.runtime import Runtime
 
-    return Student(Runtime(namespace, interruptible=True).perform)
+    runtime, settings = Runtime(namespace, interruptible=True), np.geterr()
+
+    def perform(request: dict[str, Any]) -> dict[str, Any]:
+        with np.errstate(**settings):
+            return runtime.perform(request)
+
+    return Student(perform)

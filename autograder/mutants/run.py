@@ -22,9 +22,9 @@ from autograder.stages import Stage
 from autograder.stages.samples import setup_cells, solved_cells
 
 SEED = 20_011  # any seed but the visible one
-LIMITS = Limits(cell=5.0, call=2.0, call_after_timeout=0.5)  # a mutant that loops is to cost little
+LIMITS = Limits(cell=5.0, call=4.0, call_after_timeout=1.0)  # a mutant that loops is to cost little
 PART = 80  # mutants that are marked in one sandbox, one after the other
-SLOWER = 2.0  # times the solution's seconds
+SLOWER = 3.0  # times the solution's seconds
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
 """Checks as a whole: what every stage's list of checks must be like."""
 
+import warnings
+
+import numpy as np
 import pytest
 
-from autograder.judge.framework import checks_of, find_check
+from autograder.judge.framework import Check, checks_of, find_check, run_check
+from autograder.judge.student import local_student
 from autograder.stages import GRADED_STAGES
 
 STAGES = [pytest.param(s, id=s.name) for s in GRADED_STAGES]
@@ -28,3 +32,16 @@ def test_a_check_is_found_by_its_id_in_whatever_stage():
     assert find_check("position-continues").stage == "save-and-reuse"
     with pytest.raises(ValueError, match="There is no check 'nonsense'"):
         find_check("nonsense")
+
+
+def test_numpy_warns_of_what_the_student_computes_and_not_of_what_the_judge_does_with_it():
+    def run(student, cases):
+        """It overflows."""
+        np.exp(student.array("f") * 1000)
+
+    check = Check("kv-cache", "overflows", 1, "It overflows", run)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for f in (lambda: np.ones(3), lambda: np.ones(3) / np.zeros(3)):
+            assert run_check(check, local_student({"f": f}), seed=0).passed
+    assert [str(w.message) for w in warned] == ["divide by zero encountered in divide"]
