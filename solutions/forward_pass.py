@@ -136,6 +136,28 @@ autograder.charts.heatmap(
 # The features have no names; nobody chose what they mean. You will write this line yourself, in `forward`, once the
 # parts are there.
 #
+# ## A linear layer
+#
+# Most of a model's weights are in linear layers: each row is multiplied by a matrix, and a row of numbers, the
+# **bias**, is added. GPT-2 stores the matrix as `[n_in, n_out]`, so no transpose is needed. Write it once, and use it
+# wherever a layer stands.
+
+
+# %% solution="linear"
+def linear(x, layer):
+    """x: [..., n_in]; layer.weight: [n_in, n_out]; layer.bias: [n_out]. Returns [..., n_out]."""
+    ### BEGIN SOLUTION
+    return x @ layer.weight + layer.bias
+    ### END SOLUTION
+
+
+# %% check="step-linear"
+autograder.check("step-linear")
+
+# %% [markdown]
+# A check of this kind is a **step**. It is worth no points, and it tells you at once whether a helper works, so that a
+# mistake shows where it was made.
+#
 # ## GELU
 #
 # Two linear layers in a row are no more than one linear layer. To be worth having, they need something between them
@@ -155,12 +177,7 @@ def gelu(x):
     x is not changed. Elements may be as large as they like.
     """
     ### BEGIN SOLUTION
-    y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
-    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
-    y += 1.0
-    y *= x
-    y *= 0.5
-    return y
+    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
     ### END SOLUTION
 
 
@@ -215,10 +232,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
     ### BEGIN SOLUTION
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    y = centered / np.sqrt(variance + eps)
-    y *= weight  # in place, as in gelu
-    y += bias
-    return y
+    return centered / np.sqrt(variance + eps) * weight + bias
     ### END SOLUTION
 
 
@@ -334,6 +348,15 @@ def merge_heads(heads):
 #
 # </details>
 
+# %% check="step-split-heads"
+autograder.check("step-split-heads")
+
+# %% check="step-merge-heads"
+autograder.check("step-merge-heads")
+
+# %% [markdown]
+# Here is a table small enough to see what they do.
+
 # %% tags=["chart"]
 table = np.array([[0, 1, 2, 100, 101, 102], [10, 11, 12, 110, 111, 112]])  # 2 tokens, 2 heads of 3 features
 print(split_heads(table, 2))
@@ -341,9 +364,31 @@ print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table)
 
 # %% [markdown]
 # **What you should see.** Two heads of two rows each: first `[0 1 2]` and `[10 11 12]`, then `[100 101 102]` and
-# `[110 111 112]`. Each head has a row for each of the two tokens. Merged again, it is the table we began with. (These
-# two functions have no check of their own. The checks below go through them.)
+# `[110 111 112]`. Each head has a row for each of the two tokens. Merged again, it is the table we began with.
 #
+# ### Softmax
+#
+# **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when
+# the same number is taken off all scores of a row, because that divides the top and the bottom of the fraction alike.
+# So take each row's largest score off first: then no exponent is above 0, and at least one is exactly 0.
+
+
+# %% solution="softmax"
+def softmax(scores):
+    """exp(scores), each row along the last axis divided by its sum. Scores may be of any size, or -inf.
+
+    scores: [..., n], at least one of each row finite. Returns an array of the same shape; scores is not changed.
+    """
+    ### BEGIN SOLUTION
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+    ### END SOLUTION
+
+
+# %% check="step-softmax"
+autograder.check("step-softmax")
+
+# %% [markdown]
 # ### The attention weights
 #
 # Now the scores and their softmax, for all heads and all queries at once.
@@ -352,16 +397,13 @@ print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table)
 # numbers, it grows as the square root of `head_dim`. To keep scores at one size, they are divided by
 # `sqrt(head_dim)`.
 #
-# **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when
-# the same number is taken off all scores of a row, because that divides the top and the bottom of the fraction alike.
-# So take each row's largest visible score off first: then no exponent is above 0, and at least one is exactly 0. For
-# the same reason a hidden score becomes `-np.inf`. A number such as -10,000 hides a key only as long as every visible
+# **Hiding.** A hidden score becomes `-np.inf`. A number such as -10,000 hides a key only as long as every visible
 # score is above it.
 
 
 # %% solution="attention-weights"
 def attention_weights(q, k):
-    """The causal attention weights, [n_head, n_seq, n_seq]: the shares that query i gives to the keys 0 to i, else 0.
+    """The causal attention weights, [n_head, n_seq, n_seq]: what query i gives to each of the keys 0 to i, else 0.
 
     q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed,
     of either sign: a million is nothing special.
@@ -369,9 +411,7 @@ def attention_weights(q, k):
     ### BEGIN SOLUTION
     n_seq, head_dim = q.shape[1:]
     scores = q @ k.transpose(0, 2, 1) / head_dim**0.5  # [n_head, n_seq, n_seq]: query by key
-    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)
+    return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))
     ### END SOLUTION
 
 
@@ -384,6 +424,9 @@ def attention_weights(q, k):
 # As in `gelu`, `head_dim**0.5` keeps float32, and `np.sqrt(head_dim)` gives float64.
 #
 # </details>
+
+# %% check="step-attention-weights"
+autograder.check("step-attention-weights")
 
 # %% tags=["chart"]
 q = k = np.zeros((1, 4, 2), dtype=np.float32)
@@ -409,10 +452,10 @@ def causal_self_attention(x, attn, n_head):
     attn.c_proj.weight: [n_embd, n_embd]; both have a bias. Returns [n_seq, n_embd].
     """
     ### BEGIN SOLUTION
-    qkv = x @ attn.c_attn.weight + attn.c_attn.bias  # [n_seq, 3 * n_embd]
+    qkv = linear(x, attn.c_attn)  # [n_seq, 3 * n_embd]
     q, k, v = (split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))
     heads = attention_weights(q, k) @ v  # [n_head, n_seq, head_dim]
-    return merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias
+    return linear(merge_heads(heads), attn.c_proj)
     ### END SOLUTION
 
 
@@ -451,6 +494,20 @@ autograder.check("attention-large-scores")
 #
 # Mind the order. GPT-2 normalizes what goes *into* attention and into the MLP, and adds their results to the `x` that
 # was *not* normalized. This is called **pre-norm**. The first transformers normalized after the addition.
+#
+# First the MLP by itself.
+
+
+# %% solution="feed-forward"
+def feed_forward(x, mlp):
+    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    ### BEGIN SOLUTION
+    return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
+    ### END SOLUTION
+
+
+# %% check="step-feed-forward"
+autograder.check("step-feed-forward")
 
 
 # %% solution="transformer-block"
@@ -462,9 +519,7 @@ def transformer_block(x, block, n_head):
     """
     ### BEGIN SOLUTION
     x = x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)
-    hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    hidden = gelu(hidden @ block.mlp.c_fc.weight + block.mlp.c_fc.bias)  # [n_seq, 4 * n_embd]
-    return x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
+    return x + feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)
     ### END SOLUTION
 
 
@@ -474,8 +529,8 @@ autograder.check("block-pre-norm")
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Two additions, each with its own layer norm. The result of `layer_norm` needs a name of its own, because `x` is
-# needed once more for the addition. The MLP is linear (`c_fc`), `gelu`, linear (`c_proj`).
+# Two additions, each with its own layer norm. The result of `layer_norm` must not be called `x`, because `x` is
+# needed once more for the addition.
 #
 # </details>
 #
@@ -491,7 +546,7 @@ x = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
 maps = []  # maps[layer][head] is [n_seq, n_seq]
 for block in weights.blocks:
     normed = layer_norm(x, block.ln_1.weight, block.ln_1.bias)
-    q, k, v = np.split(normed @ block.attn.c_attn.weight + block.attn.c_attn.bias, 3, axis=-1)
+    q, k, v = np.split(linear(normed, block.attn.c_attn), 3, axis=-1)
     maps.append(attention_weights(split_heads(q, n_head), split_heads(k, n_head)))
     x = transformer_block(x, block, n_head)
 

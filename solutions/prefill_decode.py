@@ -34,10 +34,11 @@ from given import (
     LayerCache,
     ModelCache,
     attend,
+    feed_forward,
     forward,
-    gelu,
     generate_recompute,
     layer_norm,
+    linear,
     merge_heads,
     split_heads,
     transformer_block,
@@ -115,15 +116,12 @@ def cached_block(x, block, n_head, layer_cache):
     Returns [n_new, n_embd]; x is not changed.
     """
     ### BEGIN SOLUTION
-    attn, mlp = block.attn, block.mlp
-    qkv = layer_norm(x, block.ln_1.weight, block.ln_1.bias) @ attn.c_attn.weight + attn.c_attn.bias
+    qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)
     q, k, v = (split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))  # each [n_head, n_new, head_dim]
     layer_cache.append(k, v)
     heads = attend(q, layer_cache)  # [n_head, n_new, head_dim]
-    x = x + merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias
-    hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    hidden = gelu(hidden @ mlp.c_fc.weight + mlp.c_fc.bias)  # [n_new, 4 * n_embd]
-    return x + hidden @ mlp.c_proj.weight + mlp.c_proj.bias
+    x = x + linear(merge_heads(heads), block.attn.c_proj)
+    return x + feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)
     ### END SOLUTION
 
 

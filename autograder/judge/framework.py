@@ -38,7 +38,7 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One property of a stage, and its points."""
+    """One property of a stage, and its points. A step has none: it looks at a helper, for the student alone."""
 
     stage: str
     id: str
@@ -46,6 +46,10 @@ class Check:
     title: str
     run: Callable[[Any, Any], None]
     watches: tuple[str, ...] = ()
+
+    @property
+    def graded(self) -> bool:
+        return self.points > 0
 
     @property
     def property(self) -> str:
@@ -92,7 +96,12 @@ def _load(module: str) -> None:
 
 
 def checks_of(stage_name: str) -> list[Check]:
-    """The checks of a stage, in the order in which they are written."""
+    """The checks of a stage that have points, in the order in which they are written."""
+    return [c for c in checks_and_steps_of(stage_name) if c.graded]
+
+
+def checks_and_steps_of(stage_name: str) -> list[Check]:
+    """All checks of a stage, in the order in which they are written, with those of no points."""
     stage = find_stage(stage_name)
     if stage.graded:
         _load(stage.module)
@@ -104,7 +113,7 @@ def find_check(check_id: str) -> Check:
     from autograder.stages import GRADED_STAGES
 
     for stage in GRADED_STAGES:
-        for candidate in checks_of(stage.name):
+        for candidate in checks_and_steps_of(stage.name):
             if candidate.id == check_id:
                 return candidate
     raise ValueError(f"There is no check {check_id!r}.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.judge.framework import checks_of
+from autograder.judge.framework import checks_and_steps_of
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.regions import region_problem
 from autograder.stages import Stage
@@ -39,7 +39,7 @@ class ScriptCell:
         """The metadata of the source notebook's cell."""
         if self.kind == "prose":
             return {}
-        if self.kind == "chart":
+        if self.kind == "chart" or (self.kind == "check" and self.points == 0):  # a step: the student's alone
             return {"tags": [_CHART]}
         nbgrader: dict[str, Any] = {
             "grade": self.kind in ("check", "written"),
@@ -105,7 +105,7 @@ def read_stage(stage: Stage, solutions: Path) -> list[ScriptCell]:
     path = solutions / f"{stage.module}.py"
     cells = read_script(path)
     _refuse_duplicates(path.name, cells)
-    checks = {check.id: check for check in checks_of(stage.name)}
+    checks = {check.id: check for check in checks_and_steps_of(stage.name)}
     ready: list[ScriptCell] = []
     for cell in cells:
         if cell.kind == "check":

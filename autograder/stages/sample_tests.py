@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from autograder.judge.framework import checks_of, run_check
+from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
 from autograder.judge.student import Student
 from autograder.notebooks.given import given_source
 from autograder.sandbox.client import Cell, Worker
@@ -44,7 +44,7 @@ def grade(tmp_path_factory, asked):
                 error = worker.run_cell(cell)
                 assert error is None, f"{cell.label}: {error}"
             results = {}
-            for check in checks_of(stage_name):
+            for check in checks_and_steps_of(stage_name):
                 lists = asked[stage_name, name, check.id]
 
                 def perform(request, lists=lists):
@@ -73,10 +73,10 @@ class SampleTable:
 
     def test_a_right_submission_gets_every_point(self, grade, right):
         results = grade(self.stage, right.name)
-        assert {c: r.message for c, r in results.items() if not r.passed} == {}
+        assert {c: r.message for c, r in results.items() if r.check.graded and not r.passed} == {}
 
     def test_a_wrong_submission_loses_exactly_its_checks(self, grade, wrong):
-        lost = {c for c, r in grade(self.stage, wrong.name).items() if not r.passed}
+        lost = {c for c, r in grade(self.stage, wrong.name).items() if r.check.graded and not r.passed}
         assert lost - set(wrong.also) == set(wrong.loses)
 
     def test_a_wrong_submission_is_told_its_bug_and_no_other(self, grade, named):
@@ -86,6 +86,11 @@ class SampleTable:
     def test_every_check_is_lost_by_some_wrong_submission(self):
         lost = {check for s in submissions_of(self.stage) if isinstance(s, Wrong) for check in s.loses}
         assert {c.id for c in checks_of(self.stage)} - lost == set()
+
+    def test_every_step_is_lost_by_some_wrong_submission(self, grade):
+        results = [grade(self.stage, s.name) for s in submissions_of(self.stage) if isinstance(s, Wrong)]
+        lost = {c for result in results for c, r in result.items() if not r.passed}
+        assert {c.id for c in checks_and_steps_of(self.stage) if not c.graded} - lost == set()
 
     def test_a_stage_has_enough_submissions(self):
         wrong = [s for s in submissions_of(self.stage) if isinstance(s, Wrong)]

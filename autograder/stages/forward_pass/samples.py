@@ -211,9 +211,9 @@ def forward(token_ids, weights):
 
 RIGHT = [_HEAD_BY_HEAD, _FLOAT64, _ROW_BY_ROW, _OBJECTS, _ONE_PASS_VARIANCE]
 
-_TANH = """y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
-    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
-"""
+_GELU = "return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))"
+_WEIGHTS = "return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))"
+_MLP = "feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)"
 _ATTENDED = "x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)"
 
 # The checks a mistake loses: what stands on a wrong function is wrong too.
@@ -234,33 +234,21 @@ WRONG = [
     Wrong(
         "gelu-with-erf",
         "The exact GELU, which other models use.",
-        (
-            (
-                "gelu",
-                _TANH,
-                "y = np.asarray(np.vectorize(__import__('math').erf)(x / 2**0.5))\n",
-            ),
-        ),
+        (("gelu", _GELU, "return 0.5 * x * (1 + np.vectorize(__import__('math').erf)(x / 2**0.5))"),),
         ("gelu-tanh",),
         "gelu-exact",
     ),
     Wrong(
         "gelu-with-sigmoid",
         "The sigmoid approximation of GELU.",
-        (
-            (
-                "gelu",
-                _TANH,
-                "return x / (1.0 + np.exp(-1.702 * x))\n",
-            ),
-        ),
+        (("gelu", _GELU, "return x / (1.0 + np.exp(-1.702 * x))"),),
         ("gelu-tanh", "block-pre-norm", "forward-recompute"),
         "gelu-sigmoid",
     ),
     Wrong(
         "relu",
         "ReLU, which has the same ends.",
-        (("gelu", _TANH, "return np.maximum(x, 0.0)\n"),),
+        (("gelu", _GELU, "return np.maximum(x, 0.0)"),),
         ("gelu-tanh", "block-pre-norm", "forward-recompute", "generate-greedy"),
         "gelu-relu",
     ),
@@ -277,8 +265,9 @@ WRONG = [
         (
             (
                 "gelu",
-                "np.tanh(y, out=y)",
-                "y = np.asarray((np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))",
+                _GELU,
+                """y = (2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1 + (np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))""",
             ),
         ),
         ("gelu-tanh",),
@@ -343,7 +332,7 @@ WRONG = [
     Wrong(
         "norm-weight-forgotten",
         "Shifted by the bias and not scaled by the weight.",
-        (("layer-norm", "    y *= weight  # in place, as in gelu\n", ""),),
+        (("layer-norm", " * weight + bias", " + bias"),),
         (*_NORM, "generate-greedy"),
         "norm-no-weight",
     ),
@@ -442,7 +431,7 @@ WRONG = [
     Wrong(
         "no-mask",
         "Every token sees all tokens.",
-        (("attention-weights", "scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)", "pass"),),
+        (("attention-weights", _WEIGHTS, "return softmax(scores)"),),
         _ATTENTION_AND_CAUSALITY,
         "no-causal-mask",
     ),
@@ -506,16 +495,7 @@ WRONG = [
     Wrong(
         "mask-after-the-softmax",
         "Weights set to 0 after the softmax.",
-        (
-            (
-                "attention-weights",
-                """    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)""",
-                """    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.tri(n_seq) * shares / shares.sum(axis=-1, keepdims=True)""",
-            ),
-        ),
+        (("attention-weights", _WEIGHTS, "return np.tri(n_seq) * softmax(scores)"),),
         _ATTENTION_AND_CAUSALITY,
         "mask-after-softmax",
     ),
@@ -523,13 +503,8 @@ WRONG = [
         "softmax-over-queries",
         "The softmax along the wrong axis.",
         (
-            (
-                "attention-weights",
-                """    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)""",
-                """    shares = np.exp(scores - scores.max(axis=-2, keepdims=True))
-    return shares / shares.sum(axis=-2, keepdims=True)""",
-            ),
+            ("softmax", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=-2, keepdims=True)"),
+            ("softmax", "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-2, keepdims=True)"),
         ),
         _ATTENTION_AND_CAUSALITY,
         "softmax-over-queries",
@@ -538,8 +513,12 @@ WRONG = [
         "no-biases",
         "Both linear layers of attention without their bias.",
         (
-            ("causal-self-attention", " + attn.c_attn.bias", ""),
-            ("causal-self-attention", " + attn.c_proj.bias", ""),
+            ("causal-self-attention", "linear(x, attn.c_attn)", "x @ attn.c_attn.weight"),
+            (
+                "causal-self-attention",
+                "linear(merge_heads(heads), attn.c_proj)",
+                "merge_heads(heads) @ attn.c_proj.weight",
+            ),
         ),
         _ATTENTION,
         "biases-missing",
@@ -547,13 +526,7 @@ WRONG = [
     Wrong(
         "heads-not-mixed",
         "The merged heads are returned without c_proj.",
-        (
-            (
-                "causal-self-attention",
-                "merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias",
-                "merge_heads(heads)",
-            ),
-        ),
+        (("causal-self-attention", "linear(merge_heads(heads), attn.c_proj)", "merge_heads(heads)"),),
         _ATTENTION,
         "no-output-projection",
     ),
@@ -581,14 +554,14 @@ WRONG = [
     Wrong(
         "softmax-naive",
         "exp of the scores as they are.",
-        (("attention-weights", "scores - scores.max(axis=-1, keepdims=True)", "scores"),),
+        (("softmax", "scores - scores.max(axis=-1, keepdims=True)", "scores"),),
         ("attention-large-scores",),
         "softmax-overflow",
     ),
     Wrong(
         "softmax-one-maximum",
         "The largest score of all rows taken off.",
-        (("attention-weights", "scores.max(axis=-1, keepdims=True)", "scores.max()"),),
+        (("softmax", "scores.max(axis=-1, keepdims=True)", "scores.max()"),),
         ("attention-large-scores",),
         "softmax-one-maximum",
     ),
@@ -598,10 +571,10 @@ WRONG = [
         (
             (
                 "attention-weights",
-                """    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))""",
-                """    scores = scores - scores.max(axis=-1, keepdims=True)
-    shares = np.exp(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))""",
+                _WEIGHTS,
+                """scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    scores = np.where(np.tri(n_seq, dtype=bool), scores, 0)
+    return scores / scores.sum(axis=-1, keepdims=True)""",
             ),
         ),
         ("attention-large-scores",),
@@ -610,21 +583,20 @@ WRONG = [
     Wrong(
         "c-proj-bias-forgotten",
         "No bias after the heads are merged.",
-        (("causal-self-attention", " + attn.c_proj.bias", ""),),
+        (
+            (
+                "causal-self-attention",
+                "linear(merge_heads(heads), attn.c_proj)",
+                "merge_heads(heads) @ attn.c_proj.weight",
+            ),
+        ),
         _ATTENTION,
         "bias-missing-attn-c_proj",
     ),
     Wrong(
         "n-head-of-the-notebook",
         "The notebook's own model gives the number of heads.",
-        (
-            (
-                "causal-self-attention",
-                "    qkv = x",
-                """    n_head = weights.config.n_head
-    qkv = x""",
-            ),
-        ),
+        (("causal-self-attention", "    qkv = linear", "    n_head = weights.config.n_head\n    qkv = linear"),),
         (
             "attention-heads",
             "attention-causal",
@@ -645,12 +617,10 @@ WRONG = [
                 _ATTENDED,
                 "layer_norm(x + causal_self_attention(x, block.attn, n_head), block.ln_1.weight, block.ln_1.bias)",
             ),
-            ("transformer-block", "hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)", "hidden = x"),
             (
                 "transformer-block",
-                "return x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias",
-                """x = x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
-    return layer_norm(x, block.ln_2.weight, block.ln_2.bias)""",
+                f"return x + {_MLP}",
+                "return layer_norm(x + feed_forward(x, block.mlp), block.ln_2.weight, block.ln_2.bias)",
             ),
         ),
         _BLOCK,
@@ -666,7 +636,12 @@ WRONG = [
                 """layer_norm(x, block.ln_1.weight, block.ln_1.bias)
     x = x + causal_self_attention(x, block.attn, n_head)""",
             ),
-            ("transformer-block", "hidden = layer_norm(x, block.ln_2", "x = hidden = layer_norm(x, block.ln_2"),
+            (
+                "transformer-block",
+                f"return x + {_MLP}",
+                """x = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
+    return x + feed_forward(x, block.mlp)""",
+            ),
         ),
         _BLOCK,
         "normed-residual",
@@ -676,7 +651,7 @@ WRONG = [
         "Attention and the MLP both replace x.",
         (
             ("transformer-block", "x = x + causal", "x = causal"),
-            ("transformer-block", "return x + hidden", "return hidden"),
+            ("transformer-block", "return x + feed", "return feed"),
         ),
         _BLOCK,
         "no-residual",
@@ -684,7 +659,7 @@ WRONG = [
     Wrong(
         "no-residual-around-the-mlp",
         "The MLP replaces x.",
-        (("transformer-block", "return x + hidden", "return hidden"),),
+        (("transformer-block", "return x + feed", "return feed"),),
         _BLOCK,
         "no-residual-mlp",
     ),

@@ -182,24 +182,30 @@ def test_a_sweep_lists_every_failing_length():
         ("attention-weights", "head_dim**0.5", "len(q) ** 0.5", "attention-heads", None),
         ("attention-weights", "head_dim**0.5", "n_seq**0.5", "attention-heads", None),
         ("causal-self-attention", "split_heads(part, n_head)", "split_heads(part, 1)", "attention-heads", None),
-        ("causal-self-attention", " + attn.c_attn.bias", "", "attention-heads", "bias-missing-attn-c_attn"),
-        ("transformer-block", " + block.mlp.c_fc.bias", "", "block-pre-norm", "bias-missing-mlp-c_fc"),
-        ("transformer-block", "gelu(hidden @", "(hidden @", "block-pre-norm", "gelu-missing"),
+        (
+            "causal-self-attention",
+            "linear(x, attn.c_attn)",
+            "x @ attn.c_attn.weight",
+            "attention-heads",
+            "bias-missing-attn-c_attn",
+        ),
+        ("feed-forward", "linear(x, mlp.c_fc)", "x @ mlp.c_fc.weight", "block-pre-norm", "bias-missing-mlp-c_fc"),
+        ("feed-forward", "gelu(", "(", "block-pre-norm", "gelu-missing"),
         ("transformer-block", "x = x + causal", "x = causal", "block-pre-norm", "no-residual-attention"),
         (
-            "transformer-block",
-            "gelu(hidden @",
-            "(lambda z: z / 2 * (1 + np.vectorize(__import__('math').erf)(z / 2**0.5)))(hidden @",
+            "feed-forward",
+            "gelu(",
+            "(lambda z: z / 2 * (1 + np.vectorize(__import__('math').erf)(z / 2**0.5)))(",
             "block-pre-norm",
             "gelu-exact",
         ),
         ("gelu", "x * x * x", "x * x", "gelu-tanh", "gelu-square"),
-        ("gelu", "y *= 0.5", "y *= 1.0", "gelu-tanh", "gelu-no-half"),
+        ("gelu", "0.5 * x", "x", "gelu-tanh", "gelu-no-half"),
         ("gelu", "(x + 0.044715 * x * x * x)", "(x + 0.044715 * x) ** 3", "gelu-tanh", "gelu-cube-of-sum"),
-        ("gelu", "(2.0 / np.pi) ** 0.5", "2.0**0.5 / np.pi", "gelu-tanh", "gelu-no-root"),
-        ("gelu", "(2.0 / np.pi) ** 0.5", "(2.0 / np.pi)", "gelu-tanh", "gelu-no-root"),
+        ("gelu", "(2 / np.pi) ** 0.5", "2.0**0.5 / np.pi", "gelu-tanh", "gelu-no-root"),
+        ("gelu", "(2 / np.pi) ** 0.5", "(2.0 / np.pi)", "gelu-tanh", "gelu-no-root"),
         ("layer-norm", "np.sqrt(variance + eps)", "(variance + eps)", "layer-norm-rows", "norm-no-root"),
-        ("layer-norm", "    y += bias\n", "", "layer-norm-rows", "norm-no-bias"),
+        ("layer-norm", " * weight + bias", " * weight", "layer-norm-rows", "norm-no-bias"),
         ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x", "layer-norm-rows", "norm-no-mean"),
         ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x - x.mean()", "layer-norm-rows", None),
         (
@@ -270,7 +276,7 @@ def test_mistakes_of_two_places_are_named():
     block = replaced_in(
         "transformer-block",
         (attended, "    given, x = x, x + causal_self_attention("),
-        ("return x + hidden", "return given + hidden"),
+        ("return x + feed", "return given + feed"),
     )
     assert results(block, only="block-pre-norm")["block-pre-norm"].bug.key == "residual-input-only"
     forward = replaced_in(
@@ -282,7 +288,12 @@ def test_mistakes_of_two_places_are_named():
 
 
 @pytest.mark.parametrize(
-    ("largest", "bug"), [("0", "softmax-overflow"), ("scores.max()", "softmax-one-maximum"), ("peak", "hidden")]
+    ("largest", "bug"),
+    [
+        ("0", "softmax-overflow"),
+        ("np.where(np.tri(n_seq, dtype=bool), scores, -np.inf).max()", "softmax-one-maximum"),
+        ("peak", "hidden"),
+    ],
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_overflow_is_named_in_float64_too(largest, bug, seed):
@@ -290,8 +301,12 @@ def test_overflow_is_named_in_float64_too(largest, bug, seed):
     namespace = replaced_in(
         "attention-weights",
         ("/ head_dim**0.5", "/ np.sqrt(head_dim)"),
-        ("scores.max(axis=-1, keepdims=True)", largest),
-        ("    scores = np.where", "    peak = scores.max(axis=-1, keepdims=True)\n    scores = np.where"),
+        (
+            "return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))",
+            f"""peak = scores.max(axis=-1, keepdims=True)
+    exps = np.exp(np.where(np.tri(n_seq, dtype=bool), scores - {largest}, -np.inf))
+    return exps / exps.sum(axis=-1, keepdims=True)""",
+        ),
     )
     check = "attention-large-scores"
     assert bug in results(namespace, seed, only=check)[check].bug.key
@@ -348,9 +363,9 @@ def test_the_notebooks_own_weights_are_noticed():
             "np.argsort(forward(token_ids, weights)[-1], kind='stable')[-1]",
         ),
         ("gelu", "x * x * x", "np.power(x, 3)"),
-        ("gelu", "(2.0 / np.pi) ** 0.5", "0.7978845608"),
-        ("gelu", "(2.0 / np.pi) ** 0.5", "np.sqrt(2 / 3.1416)"),
-        ("gelu", "np.tanh(y, out=y)", "y = np.asarray(1 - 2 / (np.exp(np.float32(2) * np.clip(y, -40, 40)) + 1))"),
+        ("gelu", "(2 / np.pi) ** 0.5", "0.7978845608"),
+        ("gelu", "(2 / np.pi) ** 0.5", "np.sqrt(2 / 3.1416)"),
+        ("gelu", "np.tanh(", "(lambda y: 1 - 2 / (np.exp(np.float32(2) * np.clip(y, -40, 40)) + 1))("),
     ],
 )
 def test_odd_but_honest_ways_pass(mark, old, new):

@@ -261,9 +261,13 @@ ATTENDS = ("attend-one-query", "attend-several-queries", "attend-large-scores", 
 # A LayerCache that does not hold its rows: nothing that stands on it can be judged.
 ROWS_WRONG = ("layer-cache-rows", "model-cache-layers", "clone-equal", "clone-independent", *ATTENDS)
 
-# Two pieces of the solution's attend: where the visible keys of a block end, and its mask.
-_END = "end = n_seq - n_query + first + n"
-_MASK = "np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))"
+# Pieces of the solution's attend, and of its growing buffer
+_VISIBLE = "np.tri(n_query, n_seq, k=n_seq - n_query, dtype=bool)"
+_RESULT = "return softmax(np.where(visible, scores, -np.inf)) @ values"
+_EXPS = """exps = np.exp(hidden - hidden.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True) @ values"""
+_HIDDEN = "hidden = np.where(visible, scores, -np.inf)\n    "
+_ROOM = "2 * end, new"
 
 WRONG = [
     Wrong(
@@ -335,10 +339,8 @@ WRONG = [
         (
             (
                 "layer-cache",
-                "        if self._length:\n"
-                "            keys[:, : self._length] = self._keys[:, : self._length]\n"
-                "            values[:, : self._length] = self._values[:, : self._length]\n",
-                "        keys[:] = values[:] = 0\n",
+                "            larger[:, : self._length] = buffer[:, : self._length]\n",
+                "            larger[:] = 0\n",
             ),
         ),
         ("layer-cache-rows", "clone-independent", "attend-one-query", "attend-several-queries"),
@@ -347,33 +349,21 @@ WRONG = [
     Wrong(
         "buffer-never-grows",
         "A buffer of 16 rows; what lies past its end is cut off by the slice.",
-        (
-            ("layer-cache", " or end > self._keys.shape[1]:", ":"),
-            ("layer-cache", "end + spare", "16"),
-        ),
+        (("layer-cache", " or end > self._keys.shape[1]:", ":"), ("layer-cache", _ROOM, "16, new")),
         ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
         "buffer-never-grows",
     ),
     Wrong(
         "doubles-once",
         "The buffer is doubled once, which is too little for a long chunk.",
-        (
-            (
-                "layer-cache",
-                "end + spare",
-                "16 if self._keys is None else 2 * self._keys.shape[1]",
-            ),
-        ),
+        (("layer-cache", _ROOM, "(16 if buffer is None else 2 * buffer.shape[1]), new"),),
         ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
         "growth-too-small",
     ),
     Wrong(
         "room-for-1024",
         "A buffer of 1,024 rows, made at the first append.",
-        (
-            ("layer-cache", "if self._keys is None or end > self._keys.shape[1]:", "if self._keys is None:"),
-            ("layer-cache", "end + spare", "1024"),
-        ),
+        (("layer-cache", " or end > self._keys.shape[1]:", ":"), ("layer-cache", _ROOM, "1024, new")),
         ("layer-cache-rows",),
         "room-made-once",
     ),
@@ -467,10 +457,7 @@ WRONG = [
     Wrong(
         "half-precision",
         "The buffers are float16.",
-        (
-            ("layer-cache", "head_dim, capacity), np.float32", "head_dim, capacity), np.float16"),
-            ("layer-cache", "capacity, head_dim), np.float32", "capacity, head_dim), np.float16"),
-        ),
+        (("layer-cache", "new.shape[2]), np.float32", "new.shape[2]), np.float16"),),
         ROWS_WRONG,
         "half-precision",
     ),
@@ -683,41 +670,28 @@ WRONG = [
     Wrong(
         "no-mask",
         "Every query sees every key.",
-        (("attend", _END, "end = n_seq"), ("attend", "if n > 1:", "if False:")),
+        (("attend", _RESULT, "return softmax(scores) @ values"),),
         ("attend-several-queries",),
         "no-causal-mask",
     ),
     Wrong(
         "mask-without-offset",
         "The mask of the forward pass: query i sees the keys 0 to i.",
-        (
-            ("attend", "if n > 1:", "if True:"),
-            ("attend", _MASK, "np.copyto(scores, -np.inf, where=~np.tri(n, end, first, dtype=bool))"),
-        ),
+        (("attend", _VISIBLE, "np.tri(n_query, n_seq, dtype=bool)"),),
         ATTENDS,
         "mask-without-offset",
     ),
     Wrong(
         "mask-multiplied",
         "The scores are multiplied by the mask, so hidden ones are 0.",
-        (
-            ("attend", _END, "end = n_seq"),
-            ("attend", _MASK, "scores *= np.tri(n, n_seq, n_seq - n_query + first, dtype=bool)"),
-        ),
+        (("attend", _RESULT, "return softmax(scores * visible) @ values"),),
         ("attend-several-queries",),
         "attend-mask-as-zero",
     ),
     Wrong(
         "mask-of-minus-100",
         "Hidden scores are -100, which visible ones may fall below.",
-        (
-            ("attend", _END, "end = n_seq"),
-            (
-                "attend",
-                _MASK,
-                "np.copyto(scores, -100, where=~np.tri(n, n_seq, n_seq - n_query + first, dtype=bool))",
-            ),
-        ),
+        (("attend", "scores, -np.inf", "scores, -100"),),
         ("attend-large-scores",),
         "attend-mask-too-small",
     ),
@@ -725,8 +699,11 @@ WRONG = [
         "queries-scaled-in-place",
         "q /= ... divides the caller's queries.",
         (
-            ("attend", "    heads = np.empty_like(q)\n", "    heads = np.empty_like(q)\n    q /= head_dim**0.5\n"),
-            ("attend", "q[:, first : first + 64] / head_dim**0.5", "q[:, first : first + 64]"),
+            (
+                "attend",
+                "scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
+                "q /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
+            ),
         ),
         ("attend-only-reads",),
         "input-changed",
@@ -734,45 +711,28 @@ WRONG = [
     Wrong(
         "mask-shows-the-next-token",
         "One column too many: a token also sees the key after its own.",
-        (("attend", "np.tri(n, dtype=bool)", "np.tri(n, k=1, dtype=bool)"),),
+        (("attend", "k=n_seq - n_query,", "k=n_seq - n_query + 1,"),),
         ("attend-several-queries",),
         "mask-sees-next",
     ),
     Wrong(
         "mask-hides-the-token-itself",
         "One column too few: a token does not see its own key.",
-        (("attend", "np.tri(n, dtype=bool)", "np.tri(n, k=-1, dtype=bool)"),),
+        (("attend", "k=n_seq - n_query,", "k=n_seq - n_query - (n_query > 1),"),),
         ("attend-several-queries",),
         "attend-mask-hides-self",
     ),
     Wrong(
         "mask-after-softmax",
         "Hidden weights become 0 after the softmax.",
-        (
-            ("attend", _END, "end = n_seq"),
-            ("attend", _MASK, "pass"),
-            (
-                "attend",
-                "scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)",
-                "np.tri(n, n_seq, n_seq - n_query + first) * scores / scores.sum(axis=-1, keepdims=True) @ values",
-            ),
-        ),
+        (("attend", _RESULT, "return visible * softmax(scores) @ values"),),
         ("attend-several-queries",),
         "attend-mask-after-softmax",
     ),
     Wrong(
         "softmax-over-queries",
         "The softmax along the wrong axis.",
-        (
-            ("attend", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=-2, keepdims=True)"),
-            (
-                "attend",
-                "scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)",
-                "scores / scores.sum(axis=-2, keepdims=True) @ values[:, :end]",
-            ),
-            ("attend", "range(0, n_query, 64)", "range(0, n_query, 1000)"),
-            ("attend", "first : first + 64] / head", "first : first + 1000] / head"),
-        ),
+        (("attend", _RESULT, _HIDDEN + _EXPS.replace("axis=-1", "axis=-2")),),
         ATTENDS,
         "attend-softmax-over-queries",
     ),
@@ -780,11 +740,10 @@ WRONG = [
         "softmax-over-heads",
         "The softmax along the axis of the heads.",
         (
-            ("attend", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=0, keepdims=True)"),
             (
                 "attend",
-                "scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)",
-                "np.nan_to_num(scores / scores.sum(axis=0, keepdims=True)) @ values[:, :end]",
+                _RESULT,
+                _HIDDEN + "hidden = np.where(visible, scores, -1e30)\n    " + _EXPS.replace("axis=-1", "axis=0"),
             ),
         ),
         ATTENDS,
@@ -793,15 +752,7 @@ WRONG = [
     Wrong(
         "no-softmax",
         "The scores are the weights.",
-        (
-            (
-                "attend",
-                "        scores -= scores.max(axis=-1, keepdims=True)\n        np.exp(scores, out=scores)\n",
-                "",
-            ),
-            ("attend", "-np.inf, where", "0, where"),
-            ("attend", " / scores.sum(axis=-1, keepdims=True)", ""),
-        ),
+        (("attend", _RESULT, "return np.where(visible, scores, 0) @ values"),),
         ATTENDS,
         "attend-no-softmax",
     ),
@@ -836,31 +787,28 @@ WRONG = [
     Wrong(
         "softmax-without-maximum",
         "exp() of the scores as they are.",
-        (("attend", "        scores -= scores.max(axis=-1, keepdims=True)\n", ""),),
+        (("attend", _RESULT, _HIDDEN + _EXPS.replace("hidden - hidden.max(axis=-1, keepdims=True)", "hidden")),),
         ("attend-large-scores",),
         "attend-softmax-overflow",
     ),
     Wrong(
         "maximum-before-mask",
         "The largest score is looked for among the hidden ones too.",
-        (
-            ("attend", "        scores -= scores.max(axis=-1, keepdims=True)\n", ""),
-            ("attend", "        if n > 1:", "        scores -= scores.max(axis=-1, keepdims=True)\n        if n > 1:"),
-        ),
+        (("attend", _RESULT, _HIDDEN + _EXPS.replace("hidden.max", "scores.max")),),
         ("attend-large-scores",),
         "attend-hidden-maximum",
     ),
     Wrong(
         "one-maximum",
         "The largest of all scores is subtracted, not each row's own.",
-        (("attend", "scores.max(axis=-1, keepdims=True)", "scores.max()"),),
+        (("attend", _RESULT, _HIDDEN + _EXPS.replace("max(axis=-1, keepdims=True)", "max()")),),
         ("attend-large-scores",),
         "attend-one-maximum",
     ),
     Wrong(
         "softmax-not-normalized",
         "The weights are not divided by their sum.",
-        (("attend", " / scores.sum(axis=-1, keepdims=True)", ""),),
+        (("attend", _RESULT, _HIDDEN + _EXPS.replace(" / exps.sum(axis=-1, keepdims=True)", "")),),
         ATTENDS,
         "attend-weights-not-normalized",
     ),
@@ -881,8 +829,11 @@ WRONG = [
         "keys-scaled-in-place",
         "keys /= ... divides the rows of the cache itself.",
         (
-            ("attend", "    heads = np.empty_like(q)\n", "    heads = np.empty_like(q)\n    keys /= head_dim**0.5\n"),
-            ("attend", "q[:, first : first + 64] / head_dim**0.5", "q[:, first : first + 64]"),
+            (
+                "attend",
+                "scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
+                "keys /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)",
+            ),
         ),
         ("attend-only-reads",),
         "attend-changes-cache",

@@ -316,8 +316,8 @@ WRONG = [
         (
             (
                 "cached-block",
-                "qkv = layer_norm(x, block.ln_1.weight, block.ln_1.bias) @",
-                "x = layer_norm(x, block.ln_1.weight, block.ln_1.bias)\n    qkv = x @",
+                "qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)",
+                "x = layer_norm(x, block.ln_1.weight, block.ln_1.bias)\n    qkv = linear(x, block.attn.c_attn)",
             ),
         ),
         tuple(c for c in ALL if c != "generate-work"),
@@ -337,8 +337,8 @@ WRONG = [
             ("cached-block", "    layer_cache.append(k, v)\n", ""),
             (
                 "cached-block",
-                "    x = x + merge_heads(heads)",
-                "    layer_cache.append(k, v)\n    x = x + merge_heads(heads)",
+                "    x = x + linear(merge_heads(heads)",
+                "    layer_cache.append(k, v)\n    x = x + linear(merge_heads(heads)",
             ),
         ),
         ALL,

@@ -23,7 +23,7 @@ def test_a_function_is_watched_by_one_check_at_most(stage):
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_check_has_points_a_title_and_a_property(stage):
     for check in checks_of(stage.name):
-        assert check.points >= 1
+        assert check.points >= 1 and check.graded
         assert check.title and not check.title.endswith(".")
         assert check.run.__doc__ and check.property.endswith(".")
 
