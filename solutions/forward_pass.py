@@ -13,6 +13,9 @@
 # %% [markdown]
 # # 1. The forward pass
 #
+# At the end of this notebook, text appears on your screen, one token after the other, and every number behind it is
+# computed by functions that you wrote.
+#
 # **What you will build.** The whole of GPT-2's inference, in about sixty lines of NumPy: a function `forward` that
 # takes the tokens of a text and says, for each of them, which token is likely to come next; and a function that
 # writes text with it. The weights are those of a real, if small, GPT-2. Everything later in the course, the cache
@@ -41,10 +44,18 @@ tokenizer = autograder.load_tokenizer()
 # A language model does not read letters. A **tokenizer** cuts the text into pieces called **tokens**, and gives each
 # piece a number, its **token id**. Frequent words are one token; rare ones are cut into several. A space belongs to
 # the word after it, which is why most tokens below begin with one (drawn as an open box).
+#
+# Now and then a cell asks you to **guess** before you run the next one. A guess that turns out wrong is worth more than
+# a result that was only read. Nothing depends on it. (Where no box appears, write the guess into the cell: `mine=5`.)
+
+# %% tags=["chart"]
+n_tokens = autograder.guess("Into how many tokens is 'The king is dead, and the queen' cut?", unit="tokens")
+n_tokens
 
 # %% tags=["chart"]
 text = "The king is dead, and the queen"
 token_ids = tokenizer.encode(text)
+print(n_tokens.beside(len(token_ids)))
 print(token_ids)
 autograder.charts.token_strip(
     {"tokens": tokenizer.tokens(token_ids)},
@@ -204,8 +215,12 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** The curve runs close to 0 on the left, dips a little below it (to about -0.17 near -0.75)
+# <details><summary>What you should see</summary>
+#
+# The curve runs close to 0 on the left, dips a little below it (to about -0.17 near -0.75)
 # and follows `x` on the right.
+#
+# </details>
 #
 # ## Layer norm
 #
@@ -255,8 +270,12 @@ print("standard deviation of each row before:", rows.std(axis=-1).round(3))
 print("and after, with weight 1 and bias 0:  ", normed.std(axis=-1).round(3))
 
 # %% [markdown]
-# **What you should see.** The first line differs from row to row; the second is very nearly 1 everywhere. It falls
+# <details><summary>What you should see</summary>
+#
+# The first line differs from row to row; the second is very nearly 1 everywhere. It falls
 # short of 1 by a little, because of $\varepsilon$, and by more where the row was small.
+#
+# </details>
 #
 # ## Attention
 #
@@ -266,21 +285,26 @@ print("and after, with weight 1 and bias 0:  ", normed.std(axis=-1).round(3))
 # 1. From its row, each position makes three vectors, by three linear layers: a **query** (what am I looking for?), a
 #    **key** (what do I have to offer?) and a **value** (what do I pass on to whoever is interested?).
 # 2. A position's query is compared with the keys of all positions by a dot product. This gives one **score** for
-#    each: the larger, the better the fit. The scores are made into shares that add up to 1. They are called
-#    **attention weights**.
-# 3. The position's result is the average of all values, weighted by these shares.
+#    each: the larger, the better the fit. The scores are made into numbers from 0 to 1 that add up to 1. They are
+#    called **attention weights**.
+# 3. The position's result is the average of all values, weighted by them.
 #
-# A tiny example by hand: a query `[1, 0]`, and three keys and values.
+# A tiny example by hand: a query `[1, 0]`, and three keys and values. The scores are 3, 0 and 1.
+
+# %% tags=["chart"]
+first_weight = autograder.guess("How much of the attention does the first of three keys get?", unit="%")
+first_weight
 
 # %% tags=["chart"]
 query = np.array([1.0, 0.0])
 keys = np.array([[3.0, 0.0], [0.0, 5.0], [1.0, 1.0]])
 values = np.array([[10.0], [20.0], [30.0]])
 scores = keys @ query
-shares = np.exp(scores) / np.exp(scores).sum()
-print("scores:  ", scores)
-print("shares:  ", shares.round(3), "  which add up to", shares.sum().round(6))
-print("result:  ", (shares @ values).round(3))
+attention = np.exp(scores) / np.exp(scores).sum()
+print("scores: ", scores)
+print("weights:", attention.round(3), "  which add up to", attention.sum().round(6))
+print("result: ", (attention @ values).round(3))
+print(first_weight.beside(100 * attention[0]))
 
 # %% [markdown]
 # The function in the middle, `exp` of each score divided by the sum of them all, is called **softmax**. The first key
@@ -291,7 +315,7 @@ print("result:  ", (shares @ values).round(3))
 # The model is to *predict* the next token. When it computes row `i`, it may use the tokens 0 to `i` and none after
 # them: those are what it is to guess. So a query sees the keys up to its own position, **itself included**, and no
 # later one. Attention of this kind is called **causal**. To hide a later key, its score is set to minus infinity
-# before the softmax: `exp(-inf)` is 0, so it gets no share, and the others still add up to 1.
+# before the softmax: `exp(-inf)` is 0, so its weight is 0, and the others still add up to 1.
 
 # %% tags=["chart"]
 autograder.charts.heatmap(
@@ -363,8 +387,12 @@ print(split_heads(table, 2))
 print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table))
 
 # %% [markdown]
-# **What you should see.** Two heads of two rows each: first `[0 1 2]` and `[10 11 12]`, then `[100 101 102]` and
+# <details><summary>What you should see</summary>
+#
+# Two heads of two rows each: first `[0 1 2]` and `[10 11 12]`, then `[100 101 102]` and
 # `[110 111 112]`. Each head has a row for each of the two tokens. Merged again, it is the table we began with.
+#
+# </details>
 #
 # ### Softmax
 #
@@ -433,9 +461,13 @@ q = k = np.zeros((1, 4, 2), dtype=np.float32)
 print(attention_weights(q, k)[0].round(3))
 
 # %% [markdown]
-# **What you should see.** All scores are 0 here, so each query shares its attention equally among the tokens that it
+# <details><summary>What you should see</summary>
+#
+# All scores are 0 here, so each query shares its attention equally among the tokens that it
 # may see: 1 for the first, one half each for the second, then thirds and quarters. Above the diagonal there are
 # zeros.
+#
+# </details>
 #
 # ### All of it
 #
@@ -477,9 +509,13 @@ autograder.check("attention-large-scores")
 #
 # </details>
 #
-# **What you should see.** Three checks pass. They call your function with 1, 2, and more rows, on models in which
+# <details><summary>What you should see</summary>
+#
+# Three checks pass. They call your function with 1, 2, and more rows, on models in which
 # `n_head`, `head_dim` and the number of rows sometimes agree: a wrong reshape can look right when two sizes are
 # equal.
+#
+# </details>
 #
 # ## The block
 #
@@ -564,10 +600,14 @@ autograder.charts.heatmap(
 )
 
 # %% [markdown]
-# **What you should see.** Each row adds up to 1, and hatched cells are hidden. The first row has a single 1, because
+# <details><summary>What you should see</summary>
+#
+# Each row adds up to 1, and hatched cells are hidden. The first row has a single 1, because
 # the first token has nothing else to look at. The cell just left of the diagonal, the token before, is often among
 # the lightest of its row: no other head looks there more. Nobody told this head to do so; training did. Other heads
 # look at the first token, at commas, or at nothing that has a name.
+#
+# </details>
 #
 # ## From rows to logits
 #
@@ -622,15 +662,13 @@ autograder.check("forward-limits")
 # Now the model can say what it expects. A softmax makes probabilities of the last row's logits.
 
 # %% tags=["chart"]
+how_sure = autograder.guess("How probable is the likeliest token after 'What is your'?", unit="%")
+how_sure
+
+# %% tags=["chart"]
 prompt = "What is your"  # change it
-
-
-def probabilities(logits):
-    shares = np.exp(logits - logits.max())
-    return shares / shares.sum()
-
-
-next_token = probabilities(forward(tokenizer.encode(prompt), weights)[-1])
+next_token = softmax(forward(tokenizer.encode(prompt), weights)[-1])
+print(how_sure.beside(100 * next_token.max()))
 likeliest = np.argsort(-next_token)[:10]
 autograder.charts.bar_chart(
     {repr(token): next_token[i] for token, i in zip(tokenizer.tokens(likeliest), likeliest, strict=True)},
@@ -640,9 +678,13 @@ autograder.charts.bar_chart(
 )
 
 # %% [markdown]
-# **What you should see.** Words that could indeed go on from there, and first letters of words, none of them certain.
+# <details><summary>What you should see</summary>
+#
+# Words that could indeed go on from there, and first letters of words, none of them certain.
 # (The tokens are quoted, because many begin with a space.) The model is small and has read nothing but Shakespeare's
 # plays.
+#
+# </details>
 #
 # ## Writing text
 #
@@ -696,7 +738,7 @@ def sample(prompt_ids, n_new, weights, temperature, seed):
     rng = np.random.default_rng(seed)
     ids = list(prompt_ids)
     for _ in range(n_new):
-        ids.append(int(rng.choice(weights.config.n_vocab, p=probabilities(forward(ids, weights)[-1] / temperature))))
+        ids.append(int(rng.choice(weights.config.n_vocab, p=softmax(forward(ids, weights)[-1] / temperature))))
     return ids[len(prompt_ids) :]
 
 
@@ -706,8 +748,12 @@ for temperature in (0.7, 1.0):
     print(tokenizer.decode(prompt_ids + sample(prompt_ids, 40, weights, temperature, seed=1)))
 
 # %% [markdown]
-# **What you should see.** The greedy text soon repeats itself. The sampled ones read like a play, in parts, and
+# <details><summary>What you should see</summary>
+#
+# The greedy text soon repeats itself. The sampled ones read like a play, in parts, and
 # become wilder with a higher temperature.
+#
+# </details>
 #
 # ## What recomputing costs
 #
@@ -717,11 +763,18 @@ for temperature in (0.7, 1.0):
 # is drawn at the size of the real GPT-2, with random weights, in some minutes.
 
 # %% tags=["chart"]
+much_slower = autograder.guess(
+    "A new token after 511 others takes how many times as long as one after 63?", unit="times"
+)
+much_slower
+
+# %% tags=["chart"]
 MODEL = None
 timed = weights if MODEL is None else autograder.load_model(MODEL)
 lengths = [16, 64, 128, 256, 384, 512]
 long_ids = tokenizer.encode(text * 80)[: lengths[-1]]
 seconds = autograder.timing.compare({n: lambda n=n: forward(long_ids[:n], timed) for n in lengths}, repeats=3)
+print(much_slower.beside(seconds[512].median / seconds[64].median))
 autograder.charts.line_chart(
     {"recompute": (lengths, list(seconds.values()))},
     x_label="length of the sequence so far",
@@ -733,11 +786,62 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** A line that rises, at first almost straight and then ever more steeply. The linear layers
+# <details><summary>What you should see</summary>
+#
+# A line that rises, at first almost straight and then ever more steeply. The linear layers
 # cost the same for every row, so their share grows with the length `n`. Attention compares every query with every
 # key, so its share grows with `n * n`. And to write a text of `n` tokens you pay for *all* the points on the way: the
 # area under the curve.
 #
+# </details>
+#
+# ## Find the bug
+#
+# Somebody else's function, with numbers that are not right. Play with it, then choose the cause. You are told at once
+# whether it fits, and why.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("forward-pass")
+bug
+
+# %% tags=["chart"]
+q, k = np.random.default_rng(0).normal(size=(2, 1, 5, 8))
+print(bug.function(q, k)[0].round(2))  # try other q and k, and compare with your own attention_weights
+
+# %% [markdown]
+# Two questions, to see whether it stuck.
+
+# %% tags=["chart"]
+autograder.question("forward-pass", 1)
+
+# %% tags=["chart"]
+autograder.question("forward-pass", 2)
+
+# %% [markdown]
+# ## For a friend
+#
+# Run this cell while somebody watches. The prompt and the temperature are yours to change. `MODEL = "gpt2"` writes with
+# the real GPT-2, after `autograder fetch gpt2` in a terminal; it writes modern English, a token every few seconds at
+# first, and slower with each one. The next stages do something about that.
+
+# %% tags=["chart"]
+MODEL = None
+writer, words = (
+    (weights, tokenizer) if MODEL is None else (autograder.load_model(MODEL), autograder.load_tokenizer(MODEL))
+)
+prompt_ids = words.encode("JULIET:\n")
+
+
+def writing(ids, n_new, temperature=0.7):
+    rng, ids = np.random.default_rng(), list(ids)
+    for _ in range(n_new):
+        ids.append(int(rng.choice(writer.config.n_vocab, p=softmax(forward(ids, writer)[-1] / temperature))))
+        yield ids[-1]
+
+
+autograder.stream(words, prompt_ids, writing(prompt_ids, 60))
+
+# %% [markdown]
 # ## Questions
 #
 # Answer in a few sentences each. They are marked by hand.

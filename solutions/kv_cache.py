@@ -85,8 +85,12 @@ for layer in (0, 5, 11):
     print(f"layer {layer:2}: keys {k_short.shape}, {k_long.shape}; the shared rows differ by at most {difference:.1e}")
 
 # %% [markdown]
-# **What you should see.** Differences of about 1e-6 at most, in keys and values of size 1 or so. That is the rounding
+# <details><summary>What you should see</summary>
+#
+# Differences of about 1e-6 at most, in keys and values of size 1 or so. That is the rounding
 # of float32, not a change. Three tokens more, and the earlier rows are what they were.
+#
+# </details>
 #
 # The reason is the causal mask. A row of the table `x` is made from its own token, its position, and through attention
 # from rows *before* it. Nothing ever comes from a later row. So a position's keys and values are settled as soon as
@@ -121,10 +125,14 @@ autograder.charts.heatmap(
 )
 
 # %% [markdown]
-# **What you should see.** No change to the left of the replaced token, in any layer. In layer 0 only the token itself
+# <details><summary>What you should see</summary>
+#
+# No change to the left of the replaced token, in any layer. In layer 0 only the token itself
 # changes: there the rows have not met yet. From layer 1 on, everything after it changes as well. Keep this picture in
 # mind. It is why a saved cache may be continued, and why it is good only for a text that begins with exactly the same
 # tokens.
+#
+# </details>
 #
 # ## Queries are used once
 #
@@ -140,9 +148,13 @@ difference = abs(attention_weights(q, k) @ v - attention_weights(spoiled, k) @ v
 print("change of each row of the result:", difference.round(3))
 
 # %% [markdown]
-# **What you should see.** Changes in the rows between, and none at all in the last. (The first row does not change
+# <details><summary>What you should see</summary>
+#
+# Changes in the rows between, and none at all in the last. (The first row does not change
 # either: its query sees one key only, and gives it everything, whatever the query is.) For the next token we need the
 # last row only. So earlier queries can be forgotten: a cache keeps K and V and no Q.
+#
+# </details>
 #
 # ## One layer's cache
 #
@@ -385,9 +397,13 @@ difference = abs(cache.layers[last].keys - k).max()
 print(f"\nin layer {last} the rows differ from a pass over the whole text by at most {difference:.1e}")
 
 # %% [markdown]
-# **What you should see.** The length grows by one a token, in every layer, and the rows that came one by one are those
+# <details><summary>What you should see</summary>
+#
+# The length grows by one a token, in every layer, and the rows that came one by one are those
 # of a single pass over the text, up to rounding. (This loop still recomputes everything to *make* the rows. Doing
 # without that is stage 3.)
+#
+# </details>
 #
 # ## Attention over the cache
 #
@@ -473,9 +489,13 @@ print("all rows:", all_rows.shape, " one row:", one_row.shape)
 print(f"the last row differs by {abs(all_rows[:, -1:] - one_row).max():.1e}")
 
 # %% [markdown]
-# **What you should see.** A difference of about 1e-6 or less. Now the time that both take in one layer of GPT-2 small,
+# <details><summary>What you should see</summary>
+#
+# A difference of about 1e-6 or less. Now the time that both take in one layer of GPT-2 small,
 # as the text grows. Recomputing starts from all queries and keys; your `attend` has one query, and a cache that is
 # already filled.
+#
+# </details>
 
 # %% tags=["chart"]
 rng = np.random.default_rng(0)
@@ -551,8 +571,12 @@ print(
 )
 
 # %% [markdown]
-# **What you should see.** The same number twice. GPT-2 small takes 73,728 bytes for every token, 75 million for a full
+# <details><summary>What you should see</summary>
+#
+# The same number twice. GPT-2 small takes 73,728 bytes for every token, 75 million for a full
 # context.
+#
+# </details>
 #
 # ### Grouped queries
 #
@@ -611,10 +635,14 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** Straight lines, one below the other. Llama 2 7B needs 524 kB a token. Mistral 7B, which has
+# <details><summary>What you should see</summary>
+#
+# Straight lines, one below the other. Llama 2 7B needs 524 kB a token. Mistral 7B, which has
 # as many layers and a quarter of the key heads, needs 131 kB. Where a line crosses 24 GB, one text alone fills the
 # card, and a server has many texts at once. That is why a cache that several requests can share is worth having: what
 # they have in common need be kept only once.
+#
+# </details>
 #
 # ## Questions
 

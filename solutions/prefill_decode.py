@@ -149,9 +149,13 @@ print("in parts, largest difference:", abs(np.concatenate(in_parts) - whole).max
 print("positions in the cache:", len(one_cache), "of", len(rows))
 
 # %% [markdown]
-# **What you should see.** Two differences of about 0.000001 or less, which is what float32 leaves, and as many
+# <details><summary>What you should see</summary>
+#
+# Two differences of about 0.000001 or less, which is what float32 leaves, and as many
 # positions in the cache as there are rows. (This function and the next have no check of their own. The checks below
 # go through them.)
+#
+# </details>
 #
 # ## One pass
 #
@@ -207,8 +211,12 @@ print("largest difference from forward:", abs(advance(token_ids, 0, weights, cac
 print("positions in each layer:", [len(layer) for layer in cache.layers])
 
 # %% [markdown]
-# **What you should see.** A difference of about 0.000001 to 0.00001, and the same number of positions in all 12
+# <details><summary>What you should see</summary>
+#
+# A difference of about 0.000001 to 0.00001, and the same number of positions in all 12
 # layers.
+#
+# </details>
 #
 # ## Prefill
 #
@@ -269,8 +277,12 @@ for size in (1, 4, 10, len(prompt_ids)):
     print(f"{len(chunks):3} chunks of up to {size:2}: largest difference {abs(logits - expected).max():.1e}")
 
 # %% [markdown]
-# **What you should see.** About 1e-06 to 1e-05 on every line. Chunks of one token are also right: that is a prompt
+# <details><summary>What you should see</summary>
+#
+# About 1e-06 to 1e-05 on every line. Chunks of one token are also right: that is a prompt
 # fed one token at a time. What it costs you will see below.
+#
+# </details>
 #
 # ## Decode
 #
@@ -327,9 +339,13 @@ shifted = decode_step(prompt_ids[4], 5, weights, cache)  # it stands at 4
 print("the same with a position one too far:", abs(shifted - expected[4]).max())
 
 # %% [markdown]
-# **What you should see.** About 0.00001 in the first line. The second number is some tens of thousands of times
+# <details><summary>What you should see</summary>
+#
+# About 0.00001 in the first line. The second number is some tens of thousands of times
 # larger. (If your `decode_step` raises an error for a position that is not `len(cache)`, the second part ends with that
 # error, as it should.) No tolerance has to be chosen with care to tell a right position from a wrong one.
+#
+# </details>
 #
 # ## Generate
 #
@@ -401,7 +417,11 @@ for n_generated in range(1, 6):
     logits = decode_step(new_id, len(cache), weights, cache)
 
 # %% [markdown]
-# **What you should see.** Text like that of stage 1, `True`, and two columns that agree in every line.
+# <details><summary>What you should see</summary>
+#
+# Text like that of stage 1, `True`, and two columns that agree in every line.
+#
+# </details>
 #
 # ## Two speeds
 #
@@ -447,11 +467,15 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** One pass is several times faster, although the number of tokens is the same. A decode step
+# <details><summary>What you should see</summary>
+#
+# One pass is several times faster, although the number of tokens is the same. A decode step
 # has to fetch every weight of the model from memory to use it for a single row, and to call every NumPy function for a
 # single row. A pass over 512 rows does both once for all of them. This is why prompts are read so much faster than
 # answers are written, by this model and by the largest ones. It is also why `prefill` should be one pass, although
 # the checks would accept decode steps.
+#
+# </details>
 #
 # ## A square and a line
 #
@@ -511,8 +535,12 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** A slope somewhat above 1 for recompute: the linear layers' 1, bent upward by attention at
+# <details><summary>What you should see</summary>
+#
+# A slope somewhat above 1 for recompute: the linear layers' 1, bent upward by attention at
 # the right end. A slope near 0 with the cache. At position 1,000 the cached token is hundreds of times faster.
+#
+# </details>
 #
 # The next chart adds these times up, position by position, to what the whole text has cost by then. Between the
 # measured positions it takes straight lines. It begins at 50 tokens, because in shorter texts most of the time goes
@@ -549,10 +577,14 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** Slopes near 2 and near 1. They are not exact, and should not be. At the left end calls still
+# <details><summary>What you should see</summary>
+#
+# Slopes near 2 and near 1. They are not exact, and should not be. At the left end calls still
 # cost some time however few rows they have, which flattens the lines. At the right end attention's share grows, and
 # would take the slopes to 3 and 2 in much longer texts. The sums and the clock agree roughly; a busy machine adds
 # noise.
+#
+# </details>
 #
 # ## Questions
 #

@@ -701,10 +701,14 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see.** In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal for
+# <details><summary>What you should see</summary>
+#
+# In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal for
 # one request, and the saved prefix wins from the second. In seconds the break-even lies a little later, by the cost of
 # the clones, and of the 8 passes where the suffix goes token by token. So saving hardly ever loses time. What it costs
 # is memory: `2 * n_layer * n_embd` numbers for every token kept, for as long as it is kept.
+#
+# </details>
 #
 # ## Two questions
 #
@@ -838,8 +842,12 @@ for name, request in {"a clone": continue_clone, "a shared prefix": continue_sha
 
 
 # %% [markdown]
-# **What you should see.** A clone has room for all 408 tokens, and some to spare. A shared prefix adds room for the 8
+# <details><summary>What you should see</summary>
+#
+# A clone has room for all 408 tokens, and some to spare. A shared prefix adds room for the 8
 # tokens of the suffix and a few more, however long the prefix is. The time:
+#
+# </details>
 
 
 # %% tags=["chart"]

@@ -38,9 +38,13 @@ tokenizer = autograder.load_tokenizer()
 _ = doctor()  # the command `autograder doctor`, in a notebook
 
 # %% [markdown]
-# **What you should see.** A list, with "Nothing is missing." as its last line. Below a line that begins with
+# <details><summary>What you should see</summary>
+#
+# A list, with "Nothing is missing." as its last line. Below a line that begins with
 # `missing`, an arrow shows what to do about it. A line that begins with `note` is of interest to those who mark the
 # course, and can be left as it is.
+#
+# </details>
 #
 # ## Tokens
 #
@@ -58,9 +62,13 @@ autograder.charts.token_strip(
 )
 
 # %% [markdown]
-# **What you should see.** Frequent words are one token, rarer ones are cut in pieces. A space belongs to the token
+# <details><summary>What you should see</summary>
+#
+# Frequent words are one token, rarer ones are cut in pieces. A space belongs to the token
 # after it (it is drawn as an open box). The number under a token is its **position**, counted from 0. Put a text of
 # your own into the cell and run it again.
+#
+# </details>
 #
 # Two things to notice. What a text costs depends on its number of tokens, not of letters. And a small change in the
 # text can change the tokens around it:
@@ -109,9 +117,13 @@ for text in ("the king", "The king", "theking", "the  king", "the kin", "the kin
 autograder.lab.decode_lab(weights, tokenizer)
 
 # %% [markdown]
-# **What you should see.** The prefill of 16 tokens costs 256 units, with the cache and without. The second step costs
+# <details><summary>What you should see</summary>
+#
+# The prefill of 16 tokens costs 256 units, with the cache and without. The second step costs
 # 289 units without it and 33 with it, and the gap widens with every token. With the cache on, what was paid so far is
 # always the square of the number of tokens: each row has been paid for once.
+#
+# </details>
 #
 # The milliseconds are measured, on this machine, with the course's small model. They tell a milder story at 16 tokens,
 # and a similar one at 300. Attention is not all a model does: there is other work for each token, which does not
@@ -136,10 +148,14 @@ autograder.lab.decode_lab(weights, tokenizer)
 autograder.lab.request_lab(weights, tokenizer)
 
 # %% [markdown]
-# **What you should see.** The next prompt has 14 tokens, so cold it costs 14 * 14 = 196 units. The first 10 tokens are
+# <details><summary>What you should see</summary>
+#
+# The next prompt has 14 tokens, so cold it costs 14 * 14 = 196 units. The first 10 tokens are
 # shared, and their square has been paid for before: 196 - 10 * 10 = 96 units remain. With another first letter, the
 # very first token differs, nothing can be reused, and the request is cold. A difference later on keeps what stands
 # before it.
+#
+# </details>
 #
 # This is the subject of the course. The prefix cache saves a great deal, as long as prompts begin with exactly the
 # same tokens, and the tokens stand at the same positions, and the saved part is not changed by those who use it. In

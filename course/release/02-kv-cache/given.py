@@ -9,17 +9,17 @@ import numpy as np
 # 1. The forward pass
 
 
+def linear(x, layer):
+    """x: [..., n_in]; layer.weight: [n_in, n_out]; layer.bias: [n_out]. Returns [..., n_out]."""
+    return x @ layer.weight + layer.bias
+
+
 def gelu(x):
     """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
 
     x is not changed. Elements may be as large as they like.
     """
-    y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
-    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
-    y += 1.0
-    y *= x
-    y *= 0.5
-    return y
+    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -30,10 +30,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    y = centered / np.sqrt(variance + eps)
-    y *= weight  # in place, as in gelu
-    y += bias
-    return y
+    return centered / np.sqrt(variance + eps) * weight + bias
 
 
 def split_heads(x, n_head):
@@ -48,17 +45,24 @@ def merge_heads(heads):
     return heads.transpose(1, 0, 2).reshape(n_seq, n_head * head_dim)
 
 
+def softmax(scores):
+    """exp(scores), each row along the last axis divided by its sum. Scores may be of any size, or -inf.
+
+    scores: [..., n], at least one of each row finite. Returns an array of the same shape; scores is not changed.
+    """
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
 def attention_weights(q, k):
-    """The causal attention weights, [n_head, n_seq, n_seq]: the shares that query i gives to the keys 0 to i, else 0.
+    """The causal attention weights, [n_head, n_seq, n_seq]: what query i gives to each of the keys 0 to i, else 0.
 
     q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed,
     of either sign: a million is nothing special.
     """
     n_seq, head_dim = q.shape[1:]
     scores = q @ k.transpose(0, 2, 1) / head_dim**0.5  # [n_head, n_seq, n_seq]: query by key
-    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)
+    return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))
 
 
 def causal_self_attention(x, attn, n_head):
@@ -67,10 +71,15 @@ def causal_self_attention(x, attn, n_head):
     x: [n_seq, n_embd]. attn.c_attn.weight: [n_embd, 3 * n_embd], for q, k and v in this order;
     attn.c_proj.weight: [n_embd, n_embd]; both have a bias. Returns [n_seq, n_embd].
     """
-    qkv = x @ attn.c_attn.weight + attn.c_attn.bias  # [n_seq, 3 * n_embd]
+    qkv = linear(x, attn.c_attn)  # [n_seq, 3 * n_embd]
     q, k, v = (split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))
     heads = attention_weights(q, k) @ v  # [n_head, n_seq, head_dim]
-    return merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias
+    return linear(merge_heads(heads), attn.c_proj)
+
+
+def feed_forward(x, mlp):
+    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
 
 
 def transformer_block(x, block, n_head):
@@ -80,9 +89,7 @@ def transformer_block(x, block, n_head):
     Returns [n_seq, n_embd]; x is not changed.
     """
     x = x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)
-    hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    hidden = gelu(hidden @ block.mlp.c_fc.weight + block.mlp.c_fc.bias)  # [n_seq, 4 * n_embd]
-    return x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
+    return x + feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)
 
 
 def forward(token_ids, weights):
