@@ -28,7 +28,7 @@
 
 # %% setup="imports"
 import numpy as np
-from given import attention_weights, layer_norm, softmax, split_heads, transformer_block
+from given import attention_weights, layer_norm, linear, softmax, split_heads, transformer_block
 
 import autograder
 
@@ -70,7 +70,7 @@ def queries_keys_values(token_ids, layer):
     for block in weights.blocks[:layer]:
         x = transformer_block(x, block, n_head)
     block = weights.blocks[layer]
-    qkv = layer_norm(x, block.ln_1.weight, block.ln_1.bias) @ block.attn.c_attn.weight + block.attn.c_attn.bias
+    qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)
     return [split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1)]
 
 
@@ -100,6 +100,13 @@ for layer in (0, 5, 11):
 # replaced, and the chart shows by how much each position's keys change, in each layer.
 
 # %% tags=["chart"]
+which_rows = autograder.guess(
+    "The token at position 4 is replaced by another. Whose keys change, in the layers above the first?",
+    choices=["position 4 alone", "positions 4 and later", "all positions"],
+)
+which_rows
+
+# %% tags=["chart"]
 place = 4
 replaced = list(token_ids)
 replaced[place] = tokenizer.encode(" not")[0]
@@ -111,6 +118,9 @@ change = np.array(
     ]
 )
 change[change < 1e-4] = np.nan  # no change, up to rounding
+changed = np.flatnonzero(~np.isnan(change[-1]))
+kind = "position 4 alone" if len(changed) == 1 else "positions 4 and later" if changed[0] == place else "all positions"
+print(which_rows.beside(kind))
 autograder.charts.heatmap(
     change,
     x_label=f"position (the token at position {place} was replaced)",
@@ -267,6 +277,10 @@ autograder.check("layer-cache-rows")
 # writing into one buffer that was made large enough beforehand.
 
 # %% tags=["chart"]
+growth = autograder.guess("1,024 rows take how many times as long as 512 by concatenation?", unit="times")
+growth
+
+# %% tags=["chart"]
 row = np.ones((12, 1, 64), np.float32)
 
 
@@ -301,6 +315,7 @@ times = [
     )
     for n in lengths
 ]
+print(growth.beside(times[-1]["concatenation"].median / times[-2]["concatenation"].median))
 autograder.charts.line_chart(
     {label: (lengths, [result[label] for result in times]) for label in times[0]},
     x_label="positions appended one by one",
@@ -498,6 +513,12 @@ print(f"the last row differs by {abs(all_rows[:, -1:] - one_row).max():.1e}")
 # </details>
 
 # %% tags=["chart"]
+one_query = autograder.guess(
+    "After 1,024 tokens, attention for one row is how many times faster than for all?", unit="times"
+)
+one_query
+
+# %% tags=["chart"]
 rng = np.random.default_rng(0)
 lengths = (64, 128, 256, 512, 1024)
 times = []
@@ -514,6 +535,7 @@ for n in lengths:
             repeats=5,
         )
     )
+print(one_query.beside(times[-1]["all rows recomputed"].median / times[-1]["your attend, one query"].median))
 autograder.charts.line_chart(
     {label: (lengths, [result[label] for result in times]) for label in times[0]},
     x_label="positions so far",
@@ -561,6 +583,10 @@ autograder.check("memory-bytes")
 # </details>
 
 # %% tags=["chart"]
+bill = autograder.guess("How large is GPT-2 small's KV cache for 1,024 tokens, in float32?", unit="MB")
+bill
+
+# %% tags=["chart"]
 _, k, v = queries_keys_values(token_ids, layer=0)
 by_adding_up = (k.nbytes + v.nbytes) * weights.config.n_layer
 print(f"the text above, in the course's model: {kv_cache_bytes(weights.config, len(token_ids)):,} bytes by the formula")
@@ -569,6 +595,7 @@ small = autograder.GPT2_SMALL
 print(
     f"GPT-2 small: {kv_cache_bytes(small, 1):,} bytes a token, {kv_cache_bytes(small, 1024):,} bytes for 1,024 tokens"
 )
+print(bill.beside(kv_cache_bytes(small, 1024) / 1e6))
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -644,6 +671,28 @@ autograder.charts.line_chart(
 #
 # </details>
 #
+# ## Find the bug
+#
+# Play with somebody else's code, then choose the cause. You are told at once whether it fits, and why.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("kv-cache")
+bug
+
+# %% tags=["chart"]
+saved = bug.function()
+saved.append(np.ones((1, 3, 2)))
+clone = saved.clone()
+clone.append(np.full((1, 2, 2), 7.0))
+print("saved:", saved.keys[0, :, 0], " clone:", clone.keys[0, :, 0])
+
+# %% tags=["chart"]
+autograder.question("kv-cache", 1)
+
+# %% tags=["chart"]
+autograder.question("kv-cache", 2)
+
+# %% [markdown]
 # ## Questions
 
 # %% [markdown] written="which-rows-stay" points=2

@@ -36,6 +36,7 @@ from given import (
     attend,
     feed_forward,
     forward,
+    gelu,
     generate_recompute,
     layer_norm,
     linear,
@@ -96,6 +97,16 @@ autograder.charts.heatmap(
 #
 # > **The cache holds prompt + generated - 1 rows.** Here 6 + 5 - 1 = 10.
 #
+# One more question before you begin.
+
+# %% tags=["chart"]
+rows_at_end = autograder.guess("A prompt of 100 tokens and 20 new ones: how many rows has the cache at the end?")
+rows_at_end
+
+# %% tags=["chart"]
+print(rows_at_end.beside(100 + 20 - 1, "The last new token is returned and never fed."))
+
+# %% [markdown]
 # ## One block, some of its rows cached
 #
 # Begin with a single block. It gets the rows of the *new* tokens only: `x` has `n_new` rows, all of the prompt's in
@@ -137,6 +148,9 @@ def cached_block(x, block, n_head, layer_cache):
 # With an empty cache the block must agree with `transformer_block`. And it must not matter whether the rows come all
 # at once or in two parts.
 
+# %% check="step-cached-block"
+autograder.check("step-cached-block")
+
 # %% tags=["chart"]
 n_head = weights.config.n_head
 rows = weights.wte[tokenizer.encode("The king is dead, and the queen")]
@@ -152,8 +166,7 @@ print("positions in the cache:", len(one_cache), "of", len(rows))
 # <details><summary>What you should see</summary>
 #
 # Two differences of about 0.000001 or less, which is what float32 leaves, and as many
-# positions in the cache as there are rows. (This function and the next have no check of their own. The checks below
-# go through them.)
+# positions in the cache as there are rows.
 #
 # </details>
 #
@@ -202,6 +215,9 @@ def advance(token_ids, position, weights, cache):
 # `cache.layers` side by side (`zip`), and the last line uses `x[-1]`, which is one row.
 #
 # </details>
+
+# %% check="step-advance"
+autograder.check("step-advance")
 
 # %% tags=["chart"]
 token_ids = tokenizer.encode("The king is dead, and the queen")
@@ -321,7 +337,15 @@ autograder.check("decode-grows-cache")
 # </details>
 #
 # The next cell walks through a text token by token and compares each step with row `position` of one big recompute.
-# Remember why one recompute is enough: what comes later never changes an earlier row.
+# Remember why one recompute is enough: what comes later never changes an earlier row. After that it makes a mistake on
+# purpose: one token is given a position that is one too far.
+
+# %% tags=["chart"]
+how_wrong = autograder.guess(
+    "How far are the logits off when a single token stands one position too far?",
+    choices=["about 0.00001, as ever", "about 0.01", "about 1, or more"],
+)
+how_wrong
 
 # %% tags=["chart"]
 expected = forward(prompt_ids, weights)  # [n_seq, n_vocab], every row at once
@@ -336,7 +360,9 @@ print("largest difference at any step:", max(differences))
 cache = ModelCache(weights.config.n_layer)
 prefill(prompt_ids[:4], weights, cache)
 shifted = decode_step(prompt_ids[4], 5, weights, cache)  # it stands at 4
-print("the same with a position one too far:", abs(shifted - expected[4]).max())
+off = abs(shifted - expected[4]).max()
+print("the same with a position one too far:", off)
+print(how_wrong.beside("about 1, or more" if off > 0.3 else "about 0.01" if off > 1e-3 else "about 0.00001, as ever"))
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -434,6 +460,12 @@ for n_generated in range(1, 6):
 # the model, and both fill the cache with the same rows.
 
 # %% tags=["chart"]
+one_pass_faster = autograder.guess(
+    "For 512 tokens, one pass is how many times faster than one at a time?", unit="times"
+)
+one_pass_faster
+
+# %% tags=["chart"]
 many_ids = tokenizer.encode("The king is dead, and the queen is gone to France. What shall we do, my lord?\n" * 30)
 
 
@@ -456,6 +488,7 @@ one_pass = [time_to_first_token(prefill, n) for n in lengths]
 by_steps = [time_to_first_token(prefill_by_steps, n) for n in lengths]
 print(f"prefill of {lengths[-1]} tokens: {lengths[-1] / one_pass[-1].median:6.0f} tokens per second")
 print(f"decode steps:           {lengths[-1] / by_steps[-1].median:6.0f} tokens per second")
+print(one_pass_faster.beside(by_steps[-1].median / one_pass[-1].median))
 autograder.charts.line_chart(
     {"one token at a time": (lengths, by_steps), "one pass": (lengths, one_pass)},
     x_label="length of the prompt",
@@ -497,6 +530,10 @@ autograder.charts.line_chart(
 # the real GPT-2, in some minutes.
 
 # %% tags=["chart"]
+cache_faster = autograder.guess("At position 1,000, the cache makes a new token how many times faster?", unit="times")
+cache_faster
+
+# %% tags=["chart"]
 MODEL = None
 if MODEL is None:
     shape = autograder.GPT2Config(n_layer=2, n_head=4, n_embd=256, n_ctx=1024, n_vocab=512)
@@ -523,6 +560,7 @@ def seconds_per_token():
 
 
 recompute, cached = seconds_per_token()
+print(cache_faster.beside(recompute[-1].median / cached[-1].median))
 autograder.charts.line_chart(
     {"recompute": (positions, recompute), "cached": (positions, cached)},
     x_label="position of the new token",
@@ -586,6 +624,83 @@ autograder.charts.line_chart(
 #
 # </details>
 #
+# ## The two phases in one table
+#
+# Here is what you measured, put side by side. The last row is the one to remember for the rest of the course: a prefix
+# cache saves prefill. It does not make decode any faster.
+#
+# | | prefill | decode |
+# |---|---|---|
+# | what it does | runs all tokens of the prompt in one pass | runs one new token a pass |
+# | bound by | compute: each weight is used for many rows | memory bandwidth: each weight is fetched for one row |
+# | grows with | the length of the prompt | the number of new tokens, and a little with the length so far |
+# | what the user feels | the time to first token | the tokens per second |
+# | can a saved prefix help? | yes: what is saved is not computed again | no: every new token is computed anyway |
+
+# %% tags=["chart"]
+autograder.live_table(
+    [
+        {
+            "": "tokens per second, measured",
+            "prefill": lengths[-1] / one_pass[-1].median,
+            "decode": lengths[-1] / by_steps[-1].median,
+        },
+    ]
+)
+
+# %% [markdown]
+# ## For a friend
+#
+# The same text is written twice, side by side: by your `forward`, and with your cache. Each has a clock that runs only
+# while it computes, so the race is fair. `MODEL = "gpt2"` is for the real GPT-2, after `autograder fetch gpt2`.
+
+# %% tags=["chart"]
+MODEL = None
+writer, words = (
+    (weights, tokenizer) if MODEL is None else (autograder.load_model(MODEL), autograder.load_tokenizer(MODEL))
+)
+prompt_ids = words.encode(
+    "ROMEO:\nMy lord, I come to tell you of the king, and what he said to me last night.\n\nJULIET:\n"
+)
+
+
+def by_recompute(n_new):
+    ids = list(prompt_ids)
+    for _ in range(n_new):
+        ids.append(int(forward(ids, writer)[-1].argmax()))
+        yield ids[-1]
+
+
+def by_cache(n_new):
+    cache = ModelCache(writer.config.n_layer)
+    logits = prefill(prompt_ids, writer, cache)
+    for _ in range(n_new):
+        yield (new_id := int(logits.argmax()))
+        logits = decode_step(new_id, len(cache), writer, cache)
+
+
+seconds = autograder.race(words, {"recompute": by_recompute(60), "cache": by_cache(60)})
+
+# %% [markdown]
+# ## Find the bug
+#
+# Play with somebody else's `generate`, then choose the cause.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("prefill-decode")
+bug
+
+# %% tags=["chart"]
+for n_prompt, n_new in ((6, 1), (6, 2), (3, 4)):
+    print(f"prompt {n_prompt}, new {n_new}:", bug.function(n_prompt, n_new))
+
+# %% tags=["chart"]
+autograder.question("prefill-decode", 1)
+
+# %% tags=["chart"]
+autograder.question("prefill-decode", 2)
+
+# %% [markdown]
 # ## Questions
 #
 # Answer in a few sentences each. They are marked by hand.

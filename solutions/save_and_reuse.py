@@ -37,7 +37,7 @@ from pathlib import Path
 
 import given
 import numpy as np
-from given import LayerCache, ModelCache, advance, decode_step, prefill
+from given import LayerCache, ModelCache, advance, decode_step, prefill, softmax
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -284,18 +284,22 @@ for name, suffix_ids in suffixes.items():
 print("the saved cache is unchanged:", content(saved) == before)
 
 # %% [markdown]
-# And the mistake: the same call with `prefix_len=0`. There is no error (unless you chose to raise one), and the logits
-# are off by several hundred thousand times as much. Look at the five likeliest next tokens: the list does not look
-# broken. You would not notice.
+# And the mistake: the same call with `prefix_len=0`. There is no error, unless you chose to raise one.
+
+# %% tags=["chart"]
+notice = autograder.guess(
+    "With the positions reset, what will the five likeliest next tokens look like?",
+    choices=["the same as before", "other tokens, and plausible ones", "nonsense"],
+)
+notice
 
 
 # %% tags=["chart"]
 def likeliest(logits):
     """The five likeliest next tokens, with their probabilities."""
-    shares = np.exp(logits - logits.max())
-    shares /= shares.sum()
-    best = np.argsort(-shares)[:5]
-    return ", ".join(f"{tokenizer.tokens([i])[0]!r} {shares[i]:.0%}" for i in best)
+    probabilities = softmax(logits)
+    best = np.argsort(-probabilities)[:5]
+    return ", ".join(f"{tokenizer.tokens([i])[0]!r} {probabilities[i]:.0%}" for i in best)
 
 
 saved, suffix_ids = save_prefix_cache(prefix_ids, weights), suffixes["A"]
@@ -305,6 +309,7 @@ try:
     reset = generate_with_prefix(saved, 0, suffix_ids, weights)
     print("reset:", likeliest(reset))
     print(f"the logits differ by up to {abs(reset - right).max():.2f}")
+    print(notice.beside("other tokens, and plausible ones", "The list does not look broken. You would not notice."))
 except (ValueError, IndexError) as error:
     print("your function refuses it:", error)
 
@@ -329,8 +334,8 @@ except (ValueError, IndexError) as error:
 # its name and its shapes are what they were, while every key and every value is another one.
 #
 # You will write four short functions. The first two say what a file must be like; the writer and the reader both use
-# them. The checks look at the last two only. So you may also choose another file format and cut the work otherwise,
-# if the same files are refused.
+# them. They have steps of their own; the checks with points look at the last two only. So you may also choose another
+# file format and cut the work otherwise, if the same files are refused.
 #
 # ### The facts
 
@@ -351,9 +356,28 @@ def cache_facts(prefix_ids, weights):
     ### END SOLUTION
 
 
+# %% check="step-cache-facts"
+autograder.check("step-cache-facts")
+
 # %% [markdown]
 # ### The arrays
 #
+# This function is there for you to use: it puts a cache and its ids into the dict that the file will hold. (A layer's
+# `keys` are often a *view*, such as the filled part of a larger buffer. A file needs arrays that lie in memory in one
+# piece, which `np.ascontiguousarray` sees to.)
+
+
+# %% setup="as-tensors"
+def as_tensors(cache, prefix_ids):
+    """The arrays of a prefix cache by their names in the file, each in one piece."""
+    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
+    for i, layer in enumerate(cache.layers):
+        tensors[f"layers.{i}.keys"] = np.ascontiguousarray(layer.keys)
+        tensors[f"layers.{i}.values"] = np.ascontiguousarray(layer.values)
+    return tensors
+
+
+# %% [markdown]
 # `tensors` is a dict from names to arrays, as in the table. Raise a `ValueError` that begins with the name of the
 # first array that is missing or wrong, such as `layers.3.values: ...`. For each layer's keys and values look at the
 # dtype, the whole shape (where do its three numbers come from?), and whether every number is finite. For `prefix_ids`
@@ -390,18 +414,14 @@ def check_tensors(tensors, weights):
 #
 # </details>
 #
-# Try it before you go on. The first call must return quietly; each of the others must name what is wrong. With one id
-# too few, that is `layers.0.keys`: the ids alone look right, and the rows no longer fit them.
+# Run the step, and look for yourself. The first call must return quietly; each other must name what is wrong. With one
+# id too few, that is `layers.0.keys`: the ids alone look right, and the rows no longer fit them.
 
+
+# %% check="step-check-tensors"
+autograder.check("step-check-tensors")
 
 # %% tags=["chart"]
-def as_tensors(cache, prefix_ids):
-    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
-    for i, layer in enumerate(cache.layers):
-        tensors |= {f"layers.{i}.keys": np.array(layer.keys), f"layers.{i}.values": np.array(layer.values)}
-    return tensors
-
-
 good = as_tensors(save_prefix_cache(prefix_ids, weights), prefix_ids)
 check_tensors(good, weights)
 spoiled = good["layers.3.values"].copy()
@@ -426,19 +446,14 @@ for wrong in (
 # exactly the `path` you are given, and add no ending to it. Check first, and write then: a cache that is wrong must not
 # get onto the disk.
 #
-# One thing to know: a layer's `keys` are often a *view*, such as the filled part of a larger buffer. A file needs
-# the plain array. `np.ascontiguousarray(layer.keys)` makes one. (A cache class of your own that
-# holds float64 needs `.astype(np.float32)` as well.)
+# `as_tensors` makes the arrays. (A cache class of your own that holds float64 needs `.astype(np.float32)` as well.)
 
 
 # %% solution="write-prefix-cache"
 def write_prefix_cache(path, saved, prefix_ids, weights):
     """Write `saved`, and the ids it was made of, to the file `path`; ValueError when the two do not fit."""
     ### BEGIN SOLUTION
-    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
-    for i, layer in enumerate(saved.layers):
-        tensors[f"layers.{i}.keys"] = np.ascontiguousarray(layer.keys)
-        tensors[f"layers.{i}.values"] = np.ascontiguousarray(layer.values)
+    tensors = as_tensors(saved, prefix_ids)
     check_tensors(tensors, weights)
     save_file(tensors, path, cache_facts(prefix_ids, weights))
     ### END SOLUTION
@@ -558,6 +573,10 @@ with tempfile.TemporaryDirectory() as folder:
 # GPT-2: 124 million weights, which are random, and some minutes.
 
 # %% tags=["chart"]
+reuse_faster = autograder.guess("With a saved prefix of 500 tokens, a request is how many times faster?", unit="times")
+reuse_faster
+
+# %% tags=["chart"]
 MODEL = None
 timed = weights if MODEL is None else autograder.load_model(MODEL)
 rng = np.random.default_rng(0)
@@ -600,6 +619,7 @@ autograder.charts.line_chart(
 for n in lengths:
     faster = times[n].ratio("nothing saved", "saved prefix")
     print(f"prefix of {n:3d} tokens: {faster:5.1f} times faster; ideal: {(n + n_suffix) / n_suffix:5.1f}")
+print(reuse_faster.beside(faster))
 
 # %% [markdown]
 # **What you should see** (on a machine that is not busy with other things; if a line zigzags, run the cell again).
@@ -617,6 +637,10 @@ for n in lengths:
 # Saving is paid once and pays back with every request. Here 1, 2, 4, ... requests with one prefix of 200 tokens are
 # served in both ways, each with a suffix of its own, the save included. The **break-even** is the number of requests
 # from which saving costs less in all.
+
+# %% tags=["chart"]
+pays_from = autograder.guess("From how many requests on does saving take less time in all?", unit="requests")
+pays_from
 
 # %% tags=["chart"]
 n_prefix = 200
@@ -647,6 +671,7 @@ calls = {f"{label}, {n}": lambda job=job, n=n: job(n) for label, job in jobs.ite
 times = autograder.timing.compare(calls, repeats=3)
 in_all = {label: [times[f"{label}, {n}"] for n in counts] for label in jobs}
 break_even = crossing(counts, *([t.median for t in series] for series in in_all.values()))
+print(pays_from.beside(break_even))
 autograder.charts.line_chart(
     {label: (counts, series) for label, series in in_all.items()},
     x_label="requests with the same prefix",
@@ -710,6 +735,51 @@ autograder.charts.line_chart(
 #
 # </details>
 #
+# Two things that a saved prefix does *not* do. It makes the first token come sooner; the tokens after it come no
+# faster, because each of them is a decode step as before. And it keeps no answers: it holds the keys and values of
+# exactly these tokens, and knows nothing of what they mean.
+#
+# ## For a friend
+#
+# Twenty users, one system prompt, one saved prefix. Every line is a request, served while you watch.
+
+# %% tags=["chart"]
+system_ids = tokenizer.encode("You are the prompter of this theatre. You know every line of every play by heart.\n" * 6)
+served = save_prefix_cache(system_ids, weights)
+
+
+def twenty_users():
+    for user in range(1, 21):
+        question_ids = tokenizer.encode(f"ACTOR {user}:\nWhat is my next line, my lord?\n")
+        clock = autograder.timing.measure(
+            lambda ids=question_ids: generate_with_prefix(served, len(system_ids), ids, weights), repeats=1, warmup=0
+        )
+        yield {"user": user, "tokens": len(system_ids) + len(question_ids), "computed": len(question_ids),
+               "ms": clock.median * 1e3}  # fmt: skip
+
+
+autograder.live_table(twenty_users(), "{computed} of {tokens} tokens were computed.")
+
+# %% [markdown]
+# ## Find the bug
+#
+# Play with somebody else's code, then choose the cause. You are told at once whether it fits, and why.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("save-and-reuse")
+bug
+
+# %% tags=["chart"]
+for requests in ([(4, False)], [(4, True)], [(4, True), (4, True), (4, False)]):
+    print(requests, "->", bug.function(12, requests), "rows of 12")
+
+# %% tags=["chart"]
+autograder.question("save-and-reuse", 1)
+
+# %% tags=["chart"]
+autograder.question("save-and-reuse", 2)
+
+# %% [markdown]
 # ## Two questions
 #
 # Answer in a few sentences each. They are marked by hand.
@@ -749,11 +819,10 @@ autograder.charts.line_chart(
 # **tail** of its own for the suffix. No row of the prefix is copied then, and a hundred requests at the same time
 # need the memory of one prefix and a hundred tails.
 #
-# Attention has to look in two places. The scores of both stand side by side in one table, one softmax runs over them
-# all, and each part is multiplied with its own values:
+# These two classes hold such a request. They are given.
 
 
-# %% tags=["chart"]
+# %% setup="shared-cache"
 class SharedLayer:
     """One layer of a saved prefix, which many requests read and none can write, and the tail of one request."""
 
@@ -779,22 +848,35 @@ class SharedCache:
         return len(self.layers[0])
 
 
+# %% [markdown]
+# What is missing is attention that looks in two places. Write it: the scores with both sets of keys stand side by side
+# in one table, the mask and one softmax run over all of it, and each part is multiplied with its own values.
+# (`softmax` is the one of stage 1.)
+
+
+# %% solution="attend-shared"
 def attend_shared(q, layer):
-    """`attend` over prefix and tail; q and the result are [n_head, n_query, head_dim]."""
-    n_head, n_query, head_dim = q.shape
+    """`attend` over prefix and tail, without copying the prefix.
+
+    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer whose tail ends with the n_query positions of q.
+    """
+    ### BEGIN SOLUTION
+    n_query, head_dim = q.shape[1:]
     n_prefix, n_seq = layer.prefix_keys.shape[1], len(layer)
-    q = q / head_dim**0.5
-    scores = np.empty((n_head, n_query, n_seq), q.dtype)
-    to_prefix, to_tail = scores[..., :n_prefix], scores[..., n_prefix:]  # two views of one table
-    np.matmul(q, layer.prefix_keys.transpose(0, 2, 1), out=to_prefix)
-    np.matmul(q, layer.tail.keys.transpose(0, 2, 1), out=to_tail)
-    np.copyto(scores[..., n_seq - n_query :], -np.inf, where=~np.tri(n_query, dtype=bool))
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    heads = to_prefix @ layer.prefix_values + to_tail @ layer.tail.values
-    return heads / scores.sum(axis=-1, keepdims=True)
+    to_prefix = q @ layer.prefix_keys.transpose(0, 2, 1)
+    to_tail = q @ layer.tail.keys.transpose(0, 2, 1)
+    scores = np.concatenate([to_prefix, to_tail], axis=-1) / head_dim**0.5  # [n_head, n_query, n_seq]
+    visible = np.tri(n_query, n_seq, k=n_seq - n_query, dtype=bool)
+    attention = softmax(np.where(visible, scores, -np.inf))
+    return attention[..., :n_prefix] @ layer.prefix_values + attention[..., n_prefix:] @ layer.tail.values
+    ### END SOLUTION
 
 
+# %% check="step-attend-shared"
+autograder.check("step-attend-shared")
+
+
+# %% tags=["chart"]
 def generate_sharing(cache, prefix_len, suffix_ids, weights):
     """`generate_with_prefix` on a SharedCache, which keeps the suffix's rows."""
     plain_attend, given.attend = given.attend, attend_shared  # `advance` calls this one
@@ -805,7 +887,11 @@ def generate_sharing(cache, prefix_len, suffix_ids, weights):
 
 
 # %% [markdown]
-# The logits are right, and the memory is that of the suffix. `tracemalloc` counts what NumPy allocates.
+# Are the logits right, and how much memory does a request hold? `tracemalloc` counts what NumPy allocates.
+
+# %% tags=["chart"]
+less_memory = autograder.guess("A clone holds how many times as much memory as a request that shares?", unit="times")
+less_memory
 
 
 # %% tags=["chart"]
@@ -836,9 +922,11 @@ shared = generate_sharing(SharedCache(long_prefix), 400, suffix_ids, timed)
 difference = abs(shared - from_scratch(long_ids + suffix_ids, timed)).max()
 print(f"logits differ by {difference:.0e} from those from scratch")
 row_bytes = 2 * timed.config.n_layer * timed.config.n_embd * 4  # keys and values of one token
+held = {}
 for name, request in {"a clone": continue_clone, "a shared prefix": continue_sharing}.items():
-    held, _ = bytes_held(request)
-    print(f"a request on {name:15} holds {held:9,} bytes, the room of {held / row_bytes:.0f} tokens")
+    held[name], _ = bytes_held(request)
+    print(f"a request on {name:15} holds {held[name]:9,} bytes, the room of {held[name] / row_bytes:.0f} tokens")
+print(less_memory.beside(held["a clone"] / held["a shared prefix"]))
 
 
 # %% [markdown]

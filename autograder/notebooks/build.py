@@ -83,7 +83,7 @@ def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAG
 def _known() -> dict[Path, str]:
     """The files by which `autograder test` knows the course's charts without their tags, and each given.py."""
     cells = [cell for stage in STAGES for cell in read_stage(stage, SOLUTIONS)]
-    charts = sorted({chart_hash(cell.source) for cell in cells if cell.kind == "chart"})
+    charts = sorted({chart_hash(cell.source) for cell in cells if "tags" in cell.metadata})
     given = {stage.module: given_source(stage) for stage in STAGES}
     lines = [f"{module} {given_hash(text)}" for module, text in given.items() if text is not None]
     return {CHARTS: "".join(f"{line}\n" for line in charts), GIVEN: "".join(f"{line}\n" for line in lines)}

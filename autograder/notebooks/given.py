@@ -53,7 +53,7 @@ def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:
                 found, has_future = _imports(cell, script)
                 imports |= found
                 future |= has_future
-        solved = [c for c in cells if c.kind == "solution"]
+        solved = [c for c in cells if c.kind == "solution" or (c.kind == "setup" and _only_defines(_parse(c, script)))]
         for cell in solved:
             tree = _parse(cell, script)
             for name in _top_level_names(tree):
@@ -126,6 +126,11 @@ def _parse(cell: ScriptCell, script: str) -> ast.Module:
         return ast.parse(cell.source)
     except SyntaxError as error:
         raise BuildError(f"{script}, cell {cell.name!r} is not valid Python: {error}.") from None
+
+
+def _only_defines(tree: ast.Module) -> bool:
+    """Whether a setup cell holds functions and classes for the student to use, and nothing else."""
+    return all(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in tree.body)
 
 
 def _top_level_names(tree: ast.Module) -> list[str]:

@@ -343,7 +343,7 @@ WRONG = [
                 "            larger[:] = 0\n",
             ),
         ),
-        ("layer-cache-rows", "clone-independent", "attend-one-query", "attend-several-queries"),
+        ("layer-cache-rows", "model-cache-layers", "clone-independent"),
         "growth-loses-rows",
     ),
     Wrong(

@@ -6,6 +6,7 @@ so that a function which never saw the earlier ids cannot run them again.
 """
 
 # isort: off
+from autograder.stages.prefill_decode import steps  # noqa: F401
 from autograder.stages.prefill_decode import prefill  # noqa: F401
 from autograder.stages.prefill_decode import decode  # noqa: F401
 from autograder.stages.prefill_decode import generate  # noqa: F401

@@ -488,7 +488,15 @@ WRONG = [
     Wrong(
         "one-written-twice",
         "The keys are written as values too.",
-        ((WRITE, "np.ascontiguousarray(layer.values)", "np.ascontiguousarray(layer.keys)"),),
+        (
+            (
+                WRITE,
+                "    check_tensors(",
+                """    for i in range(len(saved.layers)):
+        tensors[f"layers.{i}.values"] = tensors[f"layers.{i}.keys"]
+    check_tensors(""",
+            ),
+        ),
         (ROUND_TRIP, FILE_REFUSALS),
         "one-written-twice",
     ),
@@ -500,7 +508,7 @@ WRONG = [
             for mark, before in (
                 (SAVE, "saved = ModelCache("),
                 (REUSE, "if len(suffix_ids)"),
-                (WRITE, "tensors = {"),
+                (WRITE, "tensors = as_tensors("),
                 (READ, "try:"),
             )
         ),
@@ -952,13 +960,10 @@ WRONG = [
         (
             (
                 WRITE,
-                "np.ascontiguousarray(layer.keys)",
-                "np.ascontiguousarray(layer.keys.astype(np.float16), np.float32)",
-            ),
-            (
-                WRITE,
-                "np.ascontiguousarray(layer.values)",
-                "np.ascontiguousarray(layer.values.astype(np.float16), np.float32)",
+                "    check_tensors(",
+                """    for name in list(tensors)[1:]:
+        tensors[name] = tensors[name].astype(np.float16).astype(np.float32)
+    check_tensors(""",
             ),
         ),
         (ROUND_TRIP, FILE_REFUSALS),

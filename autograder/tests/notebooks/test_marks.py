@@ -21,7 +21,7 @@ def no_such_check(check_id):
 def read(tmp_path, monkeypatch):
     """Reads the text of a script for a stage with one check, same-logits, of 3 points."""
     monkeypatch.setattr(
-        marks, "checks_of", lambda name: [Check(name, "same-logits", 3, "Same logits", lambda s, c: None)]
+        marks, "checks_and_steps_of", lambda name: [Check(name, "same-logits", 3, "Same logits", lambda s, c: None)]
     )
 
     monkeypatch.setattr("autograder.judge.framework.find_check", no_such_check)

@@ -327,6 +327,15 @@ def cache_facts(prefix_ids, weights):
     }
 
 
+def as_tensors(cache, prefix_ids):
+    """The arrays of a prefix cache by their names in the file, each in one piece."""
+    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
+    for i, layer in enumerate(cache.layers):
+        tensors[f"layers.{i}.keys"] = np.ascontiguousarray(layer.keys)
+        tensors[f"layers.{i}.values"] = np.ascontiguousarray(layer.values)
+    return tensors
+
+
 def check_tensors(tensors, weights):
     """Return nothing when `tensors` is a whole prefix cache of this model; else ValueError naming the array."""
     config = weights.config
@@ -347,10 +356,7 @@ def check_tensors(tensors, weights):
 
 def write_prefix_cache(path, saved, prefix_ids, weights):
     """Write `saved`, and the ids it was made of, to the file `path`; ValueError when the two do not fit."""
-    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
-    for i, layer in enumerate(saved.layers):
-        tensors[f"layers.{i}.keys"] = np.ascontiguousarray(layer.keys)
-        tensors[f"layers.{i}.values"] = np.ascontiguousarray(layer.values)
+    tensors = as_tensors(saved, prefix_ids)
     check_tensors(tensors, weights)
     save_file(tensors, path, cache_facts(prefix_ids, weights))
 
@@ -375,3 +381,43 @@ def read_prefix_cache(path, weights):
     for i, layer in enumerate(saved.layers):
         layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])
     return saved, prefix_ids
+
+
+class SharedLayer:
+    """One layer of a saved prefix, which many requests read and none can write, and the tail of one request."""
+
+    def __init__(self, saved_layer):
+        self.prefix_keys, self.prefix_values = saved_layer.keys.view(), saved_layer.values.view()
+        self.prefix_keys.flags.writeable = self.prefix_values.flags.writeable = False
+        self.tail = LayerCache()
+
+    def append(self, k, v):
+        self.tail.append(k, v)
+
+    def __len__(self):
+        return self.prefix_keys.shape[1] + len(self.tail)
+
+
+class SharedCache:
+    """A cache that continues `saved` and copies none of its rows."""
+
+    def __init__(self, saved):
+        self.layers = [SharedLayer(layer) for layer in saved.layers]
+
+    def __len__(self):
+        return len(self.layers[0])
+
+
+def attend_shared(q, layer):
+    """`attend` over prefix and tail, without copying the prefix.
+
+    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer whose tail ends with the n_query positions of q.
+    """
+    n_query, head_dim = q.shape[1:]
+    n_prefix, n_seq = layer.prefix_keys.shape[1], len(layer)
+    to_prefix = q @ layer.prefix_keys.transpose(0, 2, 1)
+    to_tail = q @ layer.tail.keys.transpose(0, 2, 1)
+    scores = np.concatenate([to_prefix, to_tail], axis=-1) / head_dim**0.5  # [n_head, n_query, n_seq]
+    visible = np.tri(n_query, n_seq, k=n_seq - n_query, dtype=bool)
+    attention = softmax(np.where(visible, scores, -np.inf))
+    return attention[..., :n_prefix] @ layer.prefix_values + attention[..., n_prefix:] @ layer.tail.values

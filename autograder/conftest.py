@@ -1,8 +1,10 @@
-"""How the tests are shared out among processes."""
+"""How the tests are shared out among processes, and what says more where an assertion fails."""
 
 import pytest
 
 from autograder.toolkit.threads import processors
+
+pytest.register_assert_rewrite("autograder.stages.sample_tests")
 
 
 @pytest.hookimpl(optionalhook=True)
