@@ -11,6 +11,7 @@ from rich.text import Text
 
 from autograder.grading.records import GRADED, Record
 from autograder.judge.framework import checks_of
+from autograder.plain_text import one_line
 from autograder.stages import Stage
 
 Scores = dict[str, dict[str, float]]  # student -> check id -> points
@@ -65,6 +66,6 @@ def _mark(score: float | None, points: float) -> Text:
 
 def _named(record: Record) -> Text:
     if record.status != GRADED:
-        return Text(f"not graded: {record.reason}", style="red")
+        return Text(one_line(f"not graded: {record.reason}", 2000), style="red")
     labels = dict.fromkeys(check["bug"]["label"] for check in record.checks if check["bug"])
     return Text(", ".join(labels))

@@ -17,7 +17,7 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     here = Path.cwd()  # reading the configuration changes it
 
     from autograder.grading.class_run import Course, CourseProblem
-    from autograder.grading.submission import printable
+    from autograder.plain_text import one_line
     from autograder.report.collect import collect
     from autograder.report.page import page
 
@@ -34,7 +34,7 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     print(f"{stage.assignment}: {graded} of {len(report.rows)} submissions graded", end="")
     print(f", median {report.median:g} of {report.most:g} points" if graded else "")
     for topic in report.topics:
-        print(f"  {len(topic.students)} of {graded}: {printable(topic.label)}")
+        print(f"  {len(topic.students)} of {graded}: {one_line(topic.label, 120)}")
     print(f"Written: {path}")
     return 0
 

@@ -70,7 +70,7 @@ def test_once(work: Work) -> int:
         except GradingError as error:
             raise UserError(f"The checks could not be run: {error}.") from None
     for note in outcome.notes:
-        if note.kind == "check-broke":  # a fault of the check's, not of the code that it judges
+        if note.kind == "check-broke":  # the place in the judge, for whoever maintains it
             print(note.sentence)
     passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
     most = sum(result.check.points for result in outcome.results)

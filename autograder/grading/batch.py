@@ -41,6 +41,7 @@ from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import NotebookError
+from autograder.plain_text import one_line, visible
 from autograder.sandbox.isolation import isolation
 from autograder.stages import GRADED_STAGES, Stage
 from autograder.whole_file import share
@@ -469,8 +470,8 @@ class _ReasonsNotTracebacks(logging.Filter):
             if f"{NotGraded.__name__}: " in text.splitlines()[-1]:
                 text = text.splitlines()[-1].split(": ", 1)[1]
         else:
-            text = text.replace("\n", " ")
-        record.msg, record.args = "".join(c if c.isprintable() or c == "\n" else "?" for c in text), ()
+            text = one_line(text, 2000)
+        record.msg, record.args = visible(text, keep="\n"), ()
         return True
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 
 from autograder.grading.notes import Note, Notes, called
 from autograder.judge.bugs import NOT_FINISHED
-from autograder.judge.framework import Check, CheckResult, checks_of, run_check
+from autograder.judge.framework import Check, CheckResult, checks_of, in_lines, run_check
 from autograder.judge.student import Student, StudentError
+from autograder.plain_text import one_line
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage
 
@@ -90,22 +90,16 @@ def grade_submission(
 def _run(session: _Session, check: Check, seed: int, trained: str | None) -> CheckResult:
     try:
         session.ensure_worker()
-        return run_check(check, Student(session.perform, session.renew), seed, trained)
+        result = run_check(check, Student(session.perform, session.renew), seed, trained)
     except WorkerGone as gone:
         session.stopped.setdefault(gone.reason, []).append(check.id)
-        return CheckResult(check, False, f"{check.property}\nYour code did not finish: {gone.reason}.", NOT_FINISHED)
-    except (GradingError, KeyboardInterrupt):
-        raise
-    except Exception as error:  # a mistake of the check's; the teaching assistant has to know
-        session.notes.add("check-broke", f"The check {check.id} broke: {_place(error)}.")
-        return CheckResult(check, False, f"{check.property}\nThis check could not judge what your code returned.")
-
-
-def _place(error: Exception) -> str:
-    """The kind of an error and where it came from. Not its text, which may hold hidden inputs."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return type(error).__name__ + where
+        return CheckResult(
+            check, False, in_lines(check.property, f"Your code did not finish: {gone.reason}."), NOT_FINISHED
+        )
+    if result.broke:
+        sentence = f"The check {check.id} was lost to a value that it cannot judge ({result.broke})."
+        session.notes.add("check-broke", sentence)
+    return result
 
 
 class _Session:
@@ -246,9 +240,8 @@ class _Hide:
         return {**reply, "error": hidden}
 
     def text(self, message: str) -> str:
-        """The message without lists of numbers and without what a terminal would obey."""
-        message = "".join(c if c.isprintable() or c == "\n" else " " for c in message)
-        message = self._NESTED.sub("[...]", self._BRACKETED.sub("[...]", message))
+        """The message on one line, without lists of numbers."""
+        message = self._NESTED.sub("[...]", self._BRACKETED.sub("[...]", one_line(message)))
         return self._MANY_NUMBERS.sub("...", message)
 
 

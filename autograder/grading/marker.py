@@ -28,6 +28,7 @@ from autograder.sandbox.isolation import SandboxMissing
 from autograder.sandbox.processes import Processes, new_processes
 from autograder.sandbox.shown import hide
 from autograder.stages import Stage
+from autograder.worker import limits
 
 _END_SECONDS = 10.0
 
@@ -160,6 +161,7 @@ class _Marker:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, _end)
+    limit_memory()
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     asked: queue.Queue[Any] = queue.Queue()
@@ -171,6 +173,21 @@ def main() -> None:
         while True:
             replies.write(_answer(marking.job(asked.get(), start_worker)))
             replies.flush()
+
+
+def limit_memory() -> None:
+    """Let this process take so much memory and no more, whatever a submission makes of it, where the system can.
+
+    A soft limit, which the student's process, a child of this one, replaces by its own.
+    """
+    try:
+        import resource
+
+        in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (in_use + 2 * limits.memory_bytes(), most))
+    except (ImportError, OSError, ValueError):  # Windows, macOS, or a limit of the account's that is lower
+        return
 
 
 def _end(number: int, frame: object) -> NoReturn:
@@ -209,6 +226,8 @@ def _answer(job: Job) -> bytes:
     """(True, the marks) or (False, the error), for pickle.load."""
     try:
         return pickle.dumps((True, mark(job)))
+    except MemoryError:
+        return _as_answer(GradingError("marking it takes more memory than is allowed; look at what its notebook holds"))
     except Exception as error:
         return _as_answer(error)
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autograder.plain_text import one_line
+
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that was repaired, left out or odd. kind is for programs, the sentence for people."""
+    """One thing that was repaired, left out or odd. kind is for programs, the sentence, on one line, for people."""
 
     kind: str
     cell: str | None
     sentence: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", one_line(self.sentence, 2000))
 
 
 class Notes(list[Note]):

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.grading.submission import printable
+from autograder.plain_text import one_line
 
 NOTE, STALE, NOT_GRADED_LINE = "note", "stale", "NOT GRADED"
 
@@ -42,16 +42,9 @@ class Outcome:
         """The lines, in columns, each on one line whatever a student's code put into it."""
         if not self.lines:
             return []
-        widths = [max(len(printable(text)) for text in column) for column in
-                  ([line.student for line in self.lines], [line.what for line in self.lines])]  # fmt: skip
-        return [
-            f"  {printable(line.student):{widths[0]}}  {line.what:{widths[1]}}  {_on_one_line(line.sentence)}"
-            for line in self.lines
-        ]
-
-
-def _on_one_line(text: str) -> str:
-    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+        rows = [(one_line(line.student, 120), line.what, one_line(line.sentence, 2000)) for line in self.lines]
+        widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
+        return [f"  {student:{widths[0]}}  {what:{widths[1]}}  {sentence}" for student, what, sentence in rows]
 
 
 class Watcher:

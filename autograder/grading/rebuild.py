@@ -23,6 +23,7 @@ from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.oddities import copies_left_out, looks_like
 from autograder.notebooks.regions import TEXT_STUB, defined_names, released
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
+from autograder.plain_text import JOINERS, visible
 from autograder.sandbox.client import Cell
 
 MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
@@ -427,9 +428,14 @@ def _assemble(places: list[_Place], cells: dict[int, dict[str, Any]], extras: li
     return trusted
 
 
+def _shown(source: str) -> str:
+    """A student's source for the pages that show it. What is run is in `Rebuilt.runs`, as it was written."""
+    return visible(source, keep="\n\t" + JOINERS)
+
+
 def _trusted_cell(place: _Place, source: str) -> dict[str, Any]:
     cell = copy.deepcopy(place.cell)
-    cell["source"] = source
+    cell["source"] = _shown(source)
     if cell["cell_type"] == "code":
         cell["outputs"], cell["execution_count"] = [], None
     return cell
@@ -441,7 +447,7 @@ def _extra_cell(extra: _Extra, number: int) -> dict[str, Any]:
         "cell_type": "markdown" if is_text else "code",
         "id": f"extra-{number}",
         "metadata": {"autograder": {"cell": extra.place}},
-        "source": plain_markdown(extra.source) if is_text else extra.source,
+        "source": _shown(plain_markdown(extra.source) if is_text else extra.source),
     }
     if extra.kind == "chart":
         cell["metadata"]["tags"] = ["chart"]

@@ -66,4 +66,5 @@ def check_message(result: CheckResult, score: float, max_points: float, version:
 
 
 def _wrap(line: str) -> list[str]:
-    return textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
+    """Indented after the first line, so that no words of a student's begin one."""
+    return textwrap.wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import secrets
 import tempfile
@@ -79,5 +80,5 @@ def check_seed(secret: bytes, student: str, check_id: str, code: str) -> int:
 
 
 def code_digest(cells: list[Cell]) -> str:
-    """A digest of the code that a submission runs."""
-    return hashlib.sha256("\0".join(c.source for c in cells).encode()).hexdigest()
+    """A digest of all that of a submission reaches its process: the code of its cells, their names and order."""
+    return hashlib.sha256(json.dumps([[c.label, c.source] for c in cells]).encode()).hexdigest()

@@ -17,6 +17,7 @@ from autograder.judge.cases import forget_passes
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import defined_names
+from autograder.plain_text import one_line
 from autograder.sandbox.client import Worker
 from autograder.stages import Stage
 
@@ -71,7 +72,7 @@ def mark(job: Job) -> Marked:
     if shown.problem:
         note = Note("display", None, f"Charts could not be drawn: {shown.problem}.")
         result = replace(result, notes=(*result.notes, note))
-    return Marked(rebuilt.notebook, result, printable(path.name), file_digest(path), shown)
+    return Marked(rebuilt.notebook, result, _name(path.name), file_digest(path), shown)
 
 
 def file_digest(path: Path) -> str:
@@ -101,7 +102,7 @@ def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ..
         raise _unreadable("The submission", error) from None
     exact = [p for p in found if p.name == expected]
     if exact:
-        others = [printable(p.name) for p in found if p.name != expected]
+        others = [_name(p.name) for p in found if p.name != expected]
         if not others:
             return exact[0], ()
         sentence = f"{expected} was graded; there was also {', '.join(others)}."
@@ -112,9 +113,9 @@ def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ..
     meant = found if len(found) == 1 else [p for p in found if stage.module in _plain(p.stem)]
     meant = meant if len(meant) == 1 else [p for p in found if _looks_like(p, stage)]
     if len(meant) != 1:
-        names = ", ".join(printable(p.name) for p in found)
+        names = ", ".join(_name(p.name) for p in found)
         raise NotebookError(f"None of the notebooks is named {expected} ({names}); rename the one that is meant.")
-    return meant[0], (Note("renamed", None, f"The notebook was named {printable(meant[0].name)}."),)
+    return meant[0], (Note("renamed", None, f"The notebook was named {_name(meant[0].name)}."),)
 
 
 def _what_is_there(folder: Path) -> str:
@@ -128,7 +129,11 @@ def _what_is_there(folder: Path) -> str:
         return ""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     remedy = "; move it up" if deeper else ""
-    return f" (found: {', '.join(map(printable, found[:3]))}{more}{remedy})" if found else ""
+    return f" (found: {', '.join(map(_name, found[:3]))}{more}{remedy})" if found else ""
+
+
+def _name(name: str) -> str:
+    return one_line(name, 120)
 
 
 def _plain(stem: str) -> str:
@@ -143,11 +148,9 @@ def _looks_like(path: Path, stage: Stage) -> bool:
     return any(set(stage.functions) & set(defined_names(cell.source)) for cell in document.cells)
 
 
-def printable(name: str) -> str:
-    """A file's name as it may be shown on a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in name)[:120]
-
-
 def recorded_name(folder: str) -> str:
-    """A student's name in the records: the folder's, or what can be shown of it where nbgrader cannot read it."""
-    return folder if folder.isprintable() else printable(folder)[:60]
+    """A student's name in the records: the folder's, or what can be shown of it where nbgrader cannot read it.
+
+    With question marks, which no folder that can be graded has in its name.
+    """
+    return folder if folder.isprintable() else "".join(c if c.isprintable() else "?" for c in folder)[:60]

@@ -9,14 +9,19 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
+from autograder.plain_text import one_line
 from autograder.stages import find_stage
+
+MAX_LINE = 2000  # characters of a sentence in a message
 
 
 class Failure(Exception):
@@ -33,7 +38,7 @@ class Failure(Exception):
 
     def sentences(self, check: Check) -> str:
         parts = [self.prop or check.property, self.detail] + ([self.bug.sentence] if self.bug else [])
-        return "\n".join(parts)
+        return in_lines(*parts)
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,16 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What came out of a check. message is empty when it passed; bug is set when a known bug explains the failure."""
+    """What came out of a check. message is empty when it passed; bug is set when a known bug explains the failure.
+
+    broke: the place in the judge where it met a value that it is not prepared for; for the maintainer.
+    """
 
     check: Check
     passed: bool
     message: str = ""
     bug: Bug | None = None
+    broke: str = ""
 
     @property
     def score(self) -> float:
@@ -120,21 +129,41 @@ def find_check(check_id: str) -> Check:
 
 
 def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> CheckResult:
-    """Run one check on a student. Raises WorkerGone only when the worker went away."""
+    """Run one check on a student. Raises what `student` does when its process went away, and nothing else.
+
+    Whatever else is raised comes from judging what the student's code returned, and costs the check.
+    """
     from autograder.judge.cases import Cases
     from autograder.judge.student import StudentError
 
     student.watched = frozenset(check.watches)
     try:
-        with np.errstate(all="ignore"):  # a submission may return anything, and the judge computes with it
+        with np.errstate(all="ignore"):  # of the judge's own figures, with whatever numbers a student returned
             check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:
         return CheckResult(check, False, failure.sentences(check), failure.bug)
     except StudentError as error:
         missing = (SYNTAX_ERROR if error.not_parsed else NOT_DEFINED) if error.kind == "missing" else None
         bug = NOT_WRITTEN if error.stub else missing
-        detail = error.sentence + (f"\n{bug.sentence}" if bug and bug.sentence else "")
-        return CheckResult(check, False, f"{check.property}\n{detail}", bug)
+        more = [bug.sentence] if bug and bug.sentence else []
+        return CheckResult(check, False, in_lines(check.property, error.sentence, *more), bug)
+    except Exception as error:
+        if error is student.gone:
+            raise
+        detail = f"{student.last_answer}, which this check cannot judge."
+        return CheckResult(check, False, in_lines(check.property, detail), broke=_place(error))
     finally:
         student.release_all()
     return CheckResult(check, True)
+
+
+def in_lines(*sentences: str) -> str:
+    """A check's message: a line each, whatever of a student's code is quoted in it."""
+    return "\n".join(one_line(sentence, MAX_LINE) for sentence in sentences)
+
+
+def _place(error: Exception) -> str:
+    """The kind of an error and where it came from. Not its text, which may hold hidden inputs."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return type(error).__name__ + where

@@ -17,6 +17,12 @@ from autograder.judge.bugs import INPUT_CHANGED, Bug
 from autograder.judge.cases import JudgeModel, ModelPart
 from autograder.judge.framework import Failure
 from autograder.judge.reference import KV
+from autograder.plain_text import one_line
+from autograder.worker.protocol import HEAD_BYTES, MAX_FRAME_BYTES, decode
+from autograder.worker.runtime import MAX_REPLY_BYTES, Runtime
+from autograder.worker.values import MAX_DEPTH
+
+MAX_BYTES_TOGETHER = 4_000_000  # of the answers to many calls
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,9 @@ class StudentError(Exception):
     def __init__(self, name: str, error: dict[str, Any]):
         self.name = name
         self.kind = str(error.get("kind"))
-        self.type = str(error.get("type"))[:80]
-        self.message = str(error.get("message"))[:600]
-        self.because = str(error.get("because") or "")  # a sentence about why it is missing, where that is known
+        self.type = one_line(str(error.get("type")), 80)
+        self.message = one_line(str(error.get("message")))
+        self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, where that is known
         self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
         self.loud = error.get("loud") is True
         self.stub = error.get("stub") is True
@@ -82,8 +88,8 @@ class StudentError(Exception):
             return f"{self.name}: {self.message}."
         place = ""
         if self.where:
-            text = f": {self.where['text']}" if self.where.get("text") else ""
-            place = f" (line {self.where.get('line')} of {self.where.get('cell')}{text})"
+            text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
+            place = f" (line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text})"
         message = f": {self.message}" if self.message else ""
         return f"{self.name} raised {self.type}{message}{place}."
 
@@ -100,6 +106,9 @@ class Student:
         self._perform = perform
         self._renew = renew
         self._held: list[int] = []
+        self._room = Room()
+        self.last: tuple[str, Any] | None = None  # what was asked for last, and what came
+        self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
         self.watched: frozenset[str] = frozenset()  # functions that must leave their arguments as they were
         self._elsewhere = False
 
@@ -129,21 +138,23 @@ class Student:
 
     def plain(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """The result as None, bool, int, float, str, list, dict or array."""
-        return self._call(name, args, kwargs, "plain")
+        return _expect_plain(name, self._call(name, args, kwargs, "plain"))
 
     def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
         """The results of many calls, each with its (args, kwargs), as plain values: one question and one answer."""
         wired = [[[_wire(a) for a in args], {key: _wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
-        request = {"op": "calls", "name": name, "returns": "plain", "calls": wired}
-        values = self._exchange(name, request, (), {}).get("value")
+        request = {"op": "calls", "name": name, "returns": "plain", "calls": wired, "max_bytes": MAX_BYTES_TOGETHER}
+        values = self._invoke(name, request, (), {})
         if not isinstance(values, list) or len(values) != len(calls):
             raise StudentError(name, {"kind": "bad-result", "message": "not every call has its result"})
-        return values
+        return [_expect_plain(name, value) for value in values]
 
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
         """Which of the `Entry`s among the arguments came back, as an index, counted over all of them; None for None."""
         value = self._call(name, args, kwargs, "entry")
-        if value is not None and type(value) is not int:
+        lists = [arg.items if isinstance(arg, AsTuple) else arg for arg in args]
+        n = sum(isinstance(item, Entry) for some in lists if isinstance(some, (list, tuple)) for item in some)
+        if value is not None and not (type(value) is int and 0 <= value < n):
             raise StudentError(name, {"kind": "bad-result", "message": "the result is not one of the entries"})
         return value
 
@@ -159,12 +170,11 @@ class Student:
     def method(self, handle: Handle, name: str, *args: Any, returns: str = "plain", **kwargs: Any) -> Any:
         """handle.name(*args); returns is "plain", "array", "ids", "handle" or "none"."""
         request = {"op": "method", "handle": handle.number, "name": name, "returns": returns}
-        value = self._invoke(name, request, args, kwargs)
-        return self._handle(value, name) if returns == "handle" else value
+        return self._as(returns, name, self._invoke(name, request, args, kwargs))
 
     def attribute(self, handle: Handle, name: str, returns: str = "plain") -> Any:
         value = self._ask(name, {"op": "attribute", "handle": handle.number, "name": name, "returns": returns})
-        return self._handle(value, name) if returns == "handle" else value
+        return self._as(returns, name, value)
 
     def length(self, handle: Handle) -> int:
         value = self._ask("len", {"op": "length", "handle": handle.number})
@@ -177,6 +187,7 @@ class Student:
     def make_cache(self, model: JudgeModel, kv: KV) -> Handle:
         """The student's ModelCache, filled through append with one (keys, values) a layer."""
         arrays = [[np.asarray(k, np.float32), np.asarray(v, np.float32)] for k, v in kv]
+        self._room.make_for((model, arrays))
         request = {"op": "make_cache", "n_layer": model.config.n_layer, "kv": arrays}
         return self._handle(self._ask("ModelCache", request), "ModelCache")
 
@@ -258,6 +269,7 @@ class Student:
         return self._exchange(name, request, args, kwargs).get("value")
 
     def _exchange(self, name, request, args, kwargs):
+        self._room.make_for((*args, *kwargs.values()))
         request["args"] = [_wire(a) for a in args]
         request["kwargs"] = {key: _wire(a) for key, a in kwargs.items()}
         if self._elsewhere:
@@ -275,10 +287,29 @@ class Student:
         return self._reply(name, request).get("value")
 
     def _reply(self, name, request):
-        reply = self._perform(request)
+        request.setdefault("max_bytes", self._room.bytes_for(request))
+        try:
+            reply = self._perform(request)
+        except Exception as error:
+            self.gone = error
+            raise
+        self.last = (name, reply.get("value"))
         if isinstance(reply.get("error"), dict):
             raise StudentError(name, reply["error"])
         return reply
+
+    @property
+    def last_answer(self) -> str:
+        """What came last, as the beginning of a sentence."""
+        return f"{self.last[0]} returned {in_words(self.last[1])}" if self.last else "Nothing was returned"
+
+    def _as(self, returns, name, value):
+        """The value of a method or an attribute, in the form that was asked for."""
+        if returns == "handle":
+            return self._handle(value, name)
+        if returns == "none":
+            return None
+        return {"array": _expect_array, "ids": _expect_ids, "plain": _expect_plain}[returns](name, value)
 
     def _handle(self, value, name):
         if type(value) is not int:
@@ -294,6 +325,66 @@ class Student:
                 self._perform({"op": "release", "handles": held})
             except Exception:
                 return  # a worker that went away holds nothing any more
+
+
+def in_words(value: Any) -> str:
+    """What kind of value it is, without its content: "an array of shape [0, 3] without elements"."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {list(value.shape)} and dtype {value.dtype}" + ("" if value.size else ", empty")
+    if isinstance(value, (str, bytes)):
+        return f"a {'string' if isinstance(value, str) else 'bytes object'} of length {len(value):,}"
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__} of length {len(value):,}"
+    return f"a value of type {type(value).__name__}"
+
+
+class Room:
+    """How long an answer may be, by what a student has been asked about: the grader's memory follows its own questions.
+
+    An array or a cache may be as large as a whole context's logits and cache in the largest model, and the arrays that
+    were passed, in float64 and twice. A file may be twice as long as that, for numbers written as text.
+    """
+
+    def __init__(self) -> None:
+        self._of_model = 0  # numbers
+        self._of_arrays = 0
+
+    def make_for(self, value: Any) -> None:
+        """Take note of an argument."""
+        if isinstance(value, np.ndarray):
+            self._of_arrays += value.size
+        elif isinstance(value, ModelPart):
+            self.make_for(value.model)
+        elif isinstance(value, JudgeModel):
+            c = value.config
+            self._of_model = max(self._of_model, c.n_ctx * (2 * c.n_layer * c.n_embd + c.n_vocab))
+        elif isinstance(value, tuple) or (isinstance(value, list) and not _AS_THEY_ARE.issuperset(map(type, value))):
+            for item in value:
+                self.make_for(item)
+
+    def bytes_for(self, request: dict[str, Any]) -> int:
+        """The most bytes of the answer to a request."""
+        arrays = 16 * (self._of_model + self._of_arrays)
+        if request["op"] == "read_file":
+            return min(MAX_REPLY_BYTES + 2 * arrays, MAX_FRAME_BYTES)
+        if request["op"] == "read_cache" or request.get("returns") == "array":
+            return min(MAX_REPLY_BYTES + arrays, MAX_FRAME_BYTES)
+        return MAX_REPLY_BYTES
+
+
+def _expect_plain(name: str, value: Any, depth: int = 0) -> Any:
+    """A plain value as `Runtime` reduces results to them, whatever was sent."""
+    if depth > MAX_DEPTH:
+        raise StudentError(name, {"kind": "bad-result", "message": "the result is nested too deeply"})
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise StudentError(name, {"kind": "bad-result", "message": "the result has keys that are not strings"})
+        value = {key: _expect_plain(name, item, depth + 1) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [_expect_plain(name, item, depth + 1) for item in value]
+    return value
 
 
 def _expect_array(name: str, value: Any) -> np.ndarray:
@@ -336,13 +427,12 @@ def _wire(value: Any) -> Any:
 
 
 def local_student(namespace: dict[str, Any]) -> Student:
-    """A student in this very process: a notebook's own kernel. NumPy warns of what the student's code does, as ever."""
-    from autograder.worker.runtime import Runtime
-
-    runtime, settings = Runtime(namespace, interruptible=True), np.geterr()
+    """A student in this very process: a notebook's own kernel. Its answers take the form that they have in a pipe."""
+    runtime = Runtime(namespace, interruptible=True)
+    as_in_the_notebook = np.geterr()
 
     def perform(request: dict[str, Any]) -> dict[str, Any]:
-        with np.errstate(**settings):
-            return runtime.perform(request)
+        with np.errstate(**as_in_the_notebook):
+            return decode(runtime.answer(request)[HEAD_BYTES:])
 
     return Student(perform)

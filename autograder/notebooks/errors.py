@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from autograder.plain_text import one_line
+
 
 class NotebookError(ValueError):
     """A notebook cannot be used. Jupyter shows the message alone, without a traceback through this package.
@@ -10,7 +12,7 @@ class NotebookError(ValueError):
     """
 
     def __init__(self, message: str):
-        super().__init__("".join(c if c.isprintable() else " " if c.isspace() else "?" for c in message))
+        super().__init__(one_line(message, 2000))
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()

@@ -16,13 +16,13 @@ from statistics import median
 from typing import Any
 
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE
+from autograder.plain_text import JOINERS, visible
 from autograder.report import drawing
 from autograder.report.collect import NOT_MARKED, ClassReport, Row, Topic
 
 _HERE = Path(__file__).resolve().parent
 _MAX_TEXT = 3000
 _BUGS_OF_A_CHECK = 4  # are named beside it; all are named further down
-_JOINERS = "\u200c\u200d"  # invisible, and part of how some languages are written
 _NUMBERS = ("Nothing", "One thing", "Two things", "Three things")
 _WHAT = {NOT_GRADED_LINE: "not graded", NOT_MARKED: "not marked", STALE: "out of date", NOTE: "repaired or odd"}
 
@@ -32,8 +32,7 @@ def text(value: Any, limit: int = _MAX_TEXT) -> str:
     whole = str(value)
     if len(whole) > limit:
         whole = f"{whole[:limit]} ..."
-    shown = "".join(c if c.isprintable() or c in "\n" + _JOINERS else " " if c.isspace() else "\ufffd" for c in whole)
-    return escape(shown, quote=True)
+    return escape(visible(whole, keep="\n" + JOINERS), quote=True)
 
 
 def name(student: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.sandbox.processes import Processes, new_processes
 from autograder.worker import protocol
-from autograder.worker.runtime import MAX_MESSAGE
+from autograder.worker.runtime import MAX_MESSAGE, MAX_REPLY_BYTES
 
 START_SECONDS = 60.0
 CALL_SECONDS = 10.0  # an honest call takes a tenth of a second
@@ -62,7 +62,7 @@ class Worker:
     def _begin(self) -> None:
         self._pipes = self.processes.begin()
         self.closed = False
-        ready = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting")
+        ready = self._wait(time.monotonic() + START_SECONDS, START_SECONDS, "starting", MAX_REPLY_BYTES)
         self.given_error = ready.get("given_error")
         self.processes.filtered = ready.get("filtered") is True
 
@@ -72,9 +72,9 @@ class Worker:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _wait(self, deadline: float, seconds: float, doing: str) -> dict[str, Any]:
+    def _wait(self, deadline: float, seconds: float, doing: str, max_bytes: int) -> dict[str, Any]:
         try:
-            frame = self._pipes.receive(deadline)
+            frame = self._pipes.receive(deadline, max_bytes)
             reply = None if frame is None else protocol.decode(frame)
         except TimeoutError:
             raise self._too_late(seconds, doing) from None
@@ -103,7 +103,10 @@ class Worker:
         return f"exit status {code}"
 
     def request(self, message: dict[str, Any], *, doing: str = "answering", seconds: float | None = None) -> Any:
-        """Send one request and wait for its reply; WorkerGone when there is none in time."""
+        """Send one request and wait for its reply; WorkerGone when there is none in time.
+
+        The request's "max_bytes" is how long the reply may be, MAX_REPLY_BYTES where it has none.
+        """
         if self.closed:
             raise WorkerGone("the worker has ended")
         seconds = self.call_seconds if seconds is None else seconds
@@ -113,7 +116,7 @@ class Worker:
             self._pipes.send(protocol.encode({**message, "number": number}), deadline)
         except TimeoutError:
             raise self._too_late(seconds, doing) from None
-        reply = self._wait(deadline, seconds, doing)
+        reply = self._wait(deadline, seconds, doing, message.get("max_bytes", MAX_REPLY_BYTES))
         said, error, changed = reply.pop("number", None), reply.get("error"), reply.get("changed", [])
         if type(said) is not int or said != number:  # an array would answer the comparison with an array
             self._discard()

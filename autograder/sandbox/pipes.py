@@ -41,12 +41,15 @@ class PolledPipes:
             except (OSError, ValueError):  # the worker closed its end, or has been closed
                 return
 
-    def receive(self, deadline: float) -> bytes | None:
-        """The next frame's body, None at the end of the stream; ProtocolError or TimeoutError when there is none."""
-        head = self._read(4, deadline)
+    def receive(self, deadline: float, max_bytes: int = protocol.MAX_FRAME_BYTES) -> bytes | None:
+        """The next frame's body, None at the end of the stream; ProtocolError or TimeoutError when there is none.
+
+        A frame that announces more than max_bytes is not read.
+        """
+        head = self._read(protocol.HEAD_BYTES, deadline)
         if not head:
             return None
-        size = protocol.body_size(head)
+        size = protocol.body_size(head, max_bytes)
         body = self._read(size, deadline)
         if len(body) < size:
             raise protocol.ProtocolError("the stream ended inside a frame")
@@ -83,7 +86,8 @@ class ThreadedPipes:
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO):
         self._requests, self._replies = requests, replies
-        self._frames: queue.Queue[bytes | Exception | None] = queue.Queue(maxsize=1)  # more stays in the pipe
+        self._asked: queue.Queue[int | None] = queue.Queue()  # the most bytes of each frame that is waited for
+        self._frames: queue.Queue[bytes | Exception | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -93,7 +97,8 @@ class ThreadedPipes:
         else:  # a worker that does not read must not stop the grader
             threading.Thread(target=self._write, args=(frame,), daemon=True).start()
 
-    def receive(self, deadline: float) -> bytes | None:
+    def receive(self, deadline: float, max_bytes: int = protocol.MAX_FRAME_BYTES) -> bytes | None:
+        self._asked.put(max_bytes)
         try:
             frame = self._frames.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
@@ -108,23 +113,15 @@ class ThreadedPipes:
             self._requests.flush()
 
     def _read(self) -> None:
-        last = None
-        try:
-            while (frame := protocol.read_frame(self._replies)) is not None:
-                if not self._put(frame):
-                    return
-        except (protocol.ProtocolError, OSError, ValueError) as error:
-            last = error
-        self._put(last)
-
-    def _put(self, item: bytes | Exception | None) -> bool:
-        while not self._requests.closed:
-            with contextlib.suppress(queue.Full):
-                self._frames.put(item, timeout=1)
-                return True
-        return False
+        """One frame each time that one is waited for; what nobody asked for stays in the pipe."""
+        while (max_bytes := self._asked.get()) is not None:
+            try:
+                self._frames.put(protocol.read_frame(self._replies, max_bytes))
+            except (protocol.ProtocolError, OSError, ValueError) as error:
+                self._frames.put(error)
 
     def close(self) -> None:
+        self._asked.put(None)
         with contextlib.suppress(OSError):
             self._requests.close()
         self._reader.join(timeout=2)

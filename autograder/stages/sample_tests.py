@@ -18,6 +18,7 @@ from autograder.stages import find_stage
 from autograder.stages.samples import Right, Wrong, setup_cells, submissions_of
 
 HIDDEN_SEED = 20_011  # any seed but the visible one
+OTHER_SEED = 20_012
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +27,45 @@ def asked():
     return collections.defaultdict(set)
 
 
+class Replay:
+    """Answers as somebody once did, by the order of the questions of a kind, whatever is asked. Starts with nothing.
+
+    A kind is a request's operation and the name of the function.
+    """
+
+    def __init__(self, kept=()):
+        self.kept = collections.defaultdict(list, kept)
+        self._asked = collections.Counter()
+
+    def keeping(self, perform):
+        """Performs, and keeps the replies."""
+
+        def performing(request):
+            reply = perform(request)
+            self.kept[kind_of(request)].append(reply)
+            return reply
+
+        return performing
+
+    def __call__(self, request):
+        kind = kind_of(request)
+        replies = self.kept.get(kind, [{"value": None}])
+        self._asked[kind] += 1
+        return replies[min(self._asked[kind], len(replies)) - 1]
+
+
+def kind_of(request):
+    return request["op"], request.get("name")
+
+
 @pytest.fixture(scope="session")
-def grade(tmp_path_factory, asked):
+def answered():
+    """What the solution answered in a check, by stage and check."""
+    return collections.defaultdict(Replay)
+
+
+@pytest.fixture(scope="session")
+def grade(tmp_path_factory, asked, answered):
     """Grades a sample submission in a worker, once."""
     folder = tmp_path_factory.mktemp("given")
 
@@ -51,6 +89,8 @@ def grade(tmp_path_factory, asked):
                     lists.update(lists_in(request))
                     return worker.request(request)
 
+                if name == "solution":
+                    perform = answered[stage_name, check.id].keeping(perform)
                 results[check.id] = run_check(check, Student(perform), seed)
             return results
 
@@ -91,6 +131,13 @@ class SampleTable:
         results = [grade(self.stage, s.name) for s in submissions_of(self.stage) if isinstance(s, Wrong)]
         lost = {c for result in results for c, r in result.items() if not r.passed}
         assert {c.id for c in checks_and_steps_of(self.stage) if not c.graded} - lost == set()
+
+    def test_what_was_right_for_other_inputs_earns_nothing(self, grade, answered):
+        """Order and lengths of the questions may be learned at home; noted answers must not fit them."""
+        assert grade(self.stage, "solution")
+        replays = {check: Replay(answered[self.stage, check.id].kept) for check in checks_of(self.stage)}
+        earned = {c.id for c, replay in replays.items() if run_check(c, Student(replay), OTHER_SEED).passed}
+        assert earned == set()
 
     def test_a_stage_has_enough_submissions(self):
         wrong = [s for s in submissions_of(self.stage) if isinstance(s, Wrong)]

@@ -54,7 +54,7 @@ def main() -> None:
     import autograder
     from autograder.worker import limits, protocol
     from autograder.worker.cells import NoShell
-    from autograder.worker.runtime import MAX_MESSAGE, Runtime, import_given
+    from autograder.worker.runtime import Runtime, import_given
 
     autograder._in_worker = True
     sys.meta_path.insert(0, _NoJudge())
@@ -88,15 +88,7 @@ def main() -> None:
         frame = protocol.read_frame(requests)
         if frame is None:
             return
-        request = protocol.decode(frame)
-        number = {"number": request.pop("number")}
-        reply = runtime.perform(request)
-        try:
-            data = protocol.encode(reply | number)
-        except Exception as error:
-            bad = {"kind": "bad-result", "type": "BadResult", "message": str(error)[:MAX_MESSAGE]}
-            data = protocol.encode({"error": bad} | number)
-        replies.write(data)
+        replies.write(runtime.answer(protocol.decode(frame)))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ DENIED: dict[str, tuple[int, int | None]] = {
     # parts of the kernel that a notebook has no use for
     "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    # who else opens a file, as of the libraries that all see
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
     # memory that RLIMIT_AS does not count
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
     "memfd_secret": (447, 447),
@@ -69,6 +71,7 @@ PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and n
     "file_setattr": (469, 469),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "sched_setaffinity": (203, 122),  # of any process of this account
+    "flock": (73, 32),  # a file that can be read can be locked, and all see the same libraries and model
 }  # fmt: skip
 CONDITIONAL: dict[str, tuple[int, int]] = {
     "clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "prctl": (157, 167),
@@ -135,9 +138,10 @@ def _system_call_filter() -> list[str]:
     return ["seccomp"]
 
 
-# Commands of fcntl that a notebook may use: duplicates, flags, locks, sizes of pipes, seals. Among the others are
-# leases, which make everybody else wait for a file, and signals to another process when a file is ready.
-_OF_FCNTL = (*range(8), 36, 37, 38, *range(1030, 1035))
+# Commands of fcntl that a notebook may use: duplicates, flags, sizes of pipes, seals. Among the others are leases,
+# which make everybody else wait for a file, and signals to another process when a file is ready.
+_OF_FCNTL = (*range(5), *range(1030, 1035))
+_LOCKS_OF_FCNTL = (6, 7, 37, 38)  # answered as flock is; 5 and 36 ask for a lock, and are refused
 # FIOSETOWN and SIOCSPGRP, the same signals for sockets; FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, which stay with a folder
 _NOT_OF_IOCTL = (0x8901, 0x8902, 0x40086602, 0x401C5820)
 
@@ -157,9 +161,10 @@ def filter_program(machine: str, own_pid: int) -> bytes:
         low, high = op(load, 16 + 8 * argument), op(load, 20 + 8 * argument)
         return [low, op(equal, 0, 0, 2), high, op(equal, 0, 1, 0), op(give, _EPERM), op(give, _ALLOW)]
 
-    def among(argument: int, values: Iterable[int], then: int, otherwise: int) -> list[bytes]:
+    def among(argument: int, values: Iterable[int], then: int, otherwise: int | list[bytes]) -> list[bytes]:
         found = [part for value in values for part in (op(equal, value, 0, 1), op(give, then))]
-        return [op(load, 16 + 8 * argument), *found, op(give, otherwise)]
+        rest = otherwise if isinstance(otherwise, list) else [op(give, otherwise)]
+        return [op(load, 16 + 8 * argument), *found, *rest]
 
     conditions = {
         "clone": [op(load, 16), op(any_bit, _CLONE_THREAD, 1, 0), op(give, _EPERM), op(give, _ALLOW)],
@@ -168,7 +173,7 @@ def filter_program(machine: str, own_pid: int) -> bytes:
         "prlimit64": only_null(2),  # limits may be read
         "prctl": among(0, [_PR_SET_PDEATHSIG], _EPERM, _ALLOW),
         "sendto": only_null(4),  # what is connected already may be used: a socketpair
-        "fcntl": among(1, _OF_FCNTL, _ALLOW, _EPERM),
+        "fcntl": among(1, _OF_FCNTL, _ALLOW, among(1, _LOCKS_OF_FCNTL, _PRETEND, _EPERM)),
         "ioctl": among(1, _NOT_OF_IOCTL, _EPERM, _ALLOW),
     }
     program = [op(load, 4), op(equal, AUDIT[machine], 1, 0), op(give, _EPERM), op(load, 0)]

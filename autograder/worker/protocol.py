@@ -14,6 +14,7 @@ import msgpack
 import numpy as np
 
 MAX_FRAME_BYTES = 128 * 2**20
+HEAD_BYTES = 4  # a frame's length
 MAX_VALUES = 300_000  # in one message; an array or a text is one of them
 ARRAY_CODE = 1
 ARRAY_DTYPES = frozenset(
@@ -48,10 +49,9 @@ def _decode_extra(code: int, data: bytes) -> np.ndarray:
     dtype, shape = header
     if dtype not in ARRAY_DTYPES or not all(type(n) is int and 0 <= n <= MAX_FRAME_BYTES for n in shape):
         raise ProtocolError("bad array header")
-    body = data[4 + size :]
-    if len(body) != math.prod(shape) * np.dtype(dtype).itemsize:
+    if len(data) - 4 - size != math.prod(shape) * np.dtype(dtype).itemsize:
         raise ProtocolError("the array's bytes do not fit its shape")
-    return np.frombuffer(body, dtype).reshape(shape).copy()
+    return np.frombuffer(data, dtype, math.prod(shape), 4 + size).reshape(shape).copy()
 
 
 def encode(message: Any) -> bytes:
@@ -100,24 +100,24 @@ _SIZED = {0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0), 0xC7: (1, 1), 0xC8: (2, 1), 
 _SIZED |= {0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)}
 
 
-def read_frame(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: BinaryIO, max_bytes: int = MAX_FRAME_BYTES) -> bytes | None:
     """The next frame's body, None at the end of the stream; ProtocolError when it is too large or cut off."""
-    head = _read_exactly(stream, 4)
+    head = _read_exactly(stream, HEAD_BYTES)
     if head is None:
         return None
-    body = _read_exactly(stream, body_size(head))
+    body = _read_exactly(stream, body_size(head, max_bytes))
     if body is None:
         raise ProtocolError("the stream ended inside a frame")
     return body
 
 
-def body_size(head: bytes) -> int:
+def body_size(head: bytes, max_bytes: int = MAX_FRAME_BYTES) -> int:
     """How many bytes follow a frame's first four; ProtocolError when that is too many, or the head is cut off."""
-    if len(head) != 4:
+    if len(head) != HEAD_BYTES:
         raise ProtocolError("the stream ended inside a frame")
     (size,) = struct.unpack(">I", head)
-    if size > MAX_FRAME_BYTES:
-        raise ProtocolError(f"a frame of {size:,} bytes is over the limit of {MAX_FRAME_BYTES:,}")
+    if size > max_bytes:
+        raise ProtocolError(f"a frame of {size:,} bytes is over the limit of {max_bytes:,}")
     return size
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from autograder.worker import protocol
 from autograder.worker.hashing import hash_elsewhere, hashes, text_of_form
 from autograder.worker.values import (
     AS_IT_IS,
@@ -31,6 +32,8 @@ from autograder.worker.values import (
 )
 
 MAX_MESSAGE = 600  # characters of an error's message
+MAX_LINE = 200  # characters of a line of code, and of a name
+MAX_REPLY_BYTES = 100_000  # where the question does not imply more
 _WRAPPERS = (staticmethod, classmethod, type(functools.cache(len)))
 
 
@@ -50,6 +53,20 @@ class Runtime:
         self._handles: dict[int, Any] = {}
         self._cells_hash = False
 
+    def answer(self, request: dict[str, Any]) -> bytes:
+        """The frame of the reply to a request, at most "max_bytes" long, and numbered as the request is."""
+        number = {key: request.pop(key) for key in ("number",) if key in request}
+        most = request.pop("max_bytes", MAX_REPLY_BYTES)
+        reply = self.perform(request)
+        try:
+            frame = protocol.encode(reply | number)
+            if len(frame) <= most:
+                return frame
+            message = f"the result takes {len(frame):,} bytes, where at most {most:,} are expected"
+        except Exception as error:
+            message = f"the result cannot be passed on ({_sayable(str(error), MAX_MESSAGE)})"
+        return protocol.encode({"error": _bad_result(message)} | number)
+
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request: {"value": ...} or {"error": {...}}.
 
@@ -59,7 +76,7 @@ class Runtime:
         try:
             return getattr(self, "_op_" + request["op"])(request)
         except BadResult as error:
-            return {"error": {"kind": "bad-result", "type": "BadResult", "message": str(error)[:MAX_MESSAGE]}}
+            return {"error": _bad_result(_sayable(str(error), MAX_MESSAGE))}
         except BaseException as error:
             if self._interruptible and isinstance(error, KeyboardInterrupt):
                 raise
@@ -270,8 +287,8 @@ class Runtime:
             message = ""
         return {
             "kind": "raised",
-            "type": type(error).__name__,
-            "message": message[:MAX_MESSAGE],
+            "type": _sayable(type(error).__name__, MAX_LINE),
+            "message": _sayable(message, MAX_MESSAGE),
             "loud": isinstance(error, (ValueError, IndexError)),
             "stub": isinstance(error, NotImplementedError),
             "where": self._where(error),
@@ -281,9 +298,9 @@ class Runtime:
         """The line of the student's code that the error came through last."""
         if isinstance(error, SyntaxError) and error.lineno:
             return {
-                "cell": (error.filename or "").strip("<>"),
+                "cell": _sayable((error.filename or "").strip("<>"), MAX_LINE),
                 "line": error.lineno,
-                "text": (error.text or "").strip(),
+                "text": _sayable((error.text or "").strip(), MAX_LINE),
             }
         place = None
         for frame, line in traceback.walk_tb(error.__traceback__):
@@ -297,7 +314,17 @@ class Runtime:
             cell = filename.strip("<>")
         else:  # a kernel compiles each cell under the name of a temporary file, which tells nobody anything
             cell = f"the cell with {function}" if function.isidentifier() else "its cell"
-        return {"cell": cell, "line": line, "text": text[:200], "function": function}
+        cell, text, function = (_sayable(part, MAX_LINE) for part in (cell, text, function))
+        return {"cell": cell, "line": line, "text": text, "function": function}
+
+
+def _bad_result(message: str) -> dict[str, Any]:
+    return {"kind": "bad-result", "type": "BadResult", "message": message}
+
+
+def _sayable(text: Any, most: int) -> str:
+    """The beginning of a text. UTF-8 cannot encode half of a surrogate pair, and an error's message may have one."""
+    return str(text)[:most].encode("utf-8", "backslashreplace").decode()
 
 
 def _part(weights, path):

@@ -6,7 +6,8 @@ import operator
 
 import numpy as np
 
-MAX_IDS = 100_000
+MAX_IDS = 10_000
+MAX_DEPTH = 20  # of lists in lists
 AS_IT_IS = frozenset({int, str, float})  # most of what goes in and out: nothing to do, and done at once
 
 
@@ -126,14 +127,18 @@ def _iterated(value):
 
 
 def plain(value, depth):
-    if type(value) is str:
-        return value
-    if depth > 20:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise BadResult("the result has half of a surrogate pair, which is no character") from None
+        return str(value) if type(value) is not str else value
+    if depth > MAX_DEPTH:
         raise BadResult("the result is nested too deeply")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise BadResult("the result is a whole number of more than 64 bits")
-    if value is None or isinstance(value, (bool, int, float, str, bytes)):
-        for kind in (bool, int, float, str, bytes):  # a subclass is reduced to its base
+    if value is None or isinstance(value, (bool, int, float, bytes)):
+        for kind in (bool, int, float, bytes):  # a subclass is reduced to its base
             if isinstance(value, kind):
                 return kind(value)
         return None
@@ -146,5 +151,5 @@ def plain(value, depth):
     if isinstance(value, (set, frozenset)):
         return sorted((plain(v, depth + 1) for v in value), key=repr)
     if isinstance(value, dict):
-        return {str(k): plain(v, depth + 1) for k, v in value.items()}
+        return {plain(str(k), depth): plain(v, depth + 1) for k, v in value.items()}
     raise BadResult(f"the result is of type {type(value).__name__}, which is not a plain value")

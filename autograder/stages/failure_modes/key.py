@@ -15,7 +15,7 @@ from autograder.stages.failure_modes.drawn import WORDS
 from autograder.stages.failure_modes.key_borders import border_pairs, readable_pairs
 from autograder.stages.failure_modes.key_likeness import empty_pairs, likeness_pairs
 from autograder.stages.failure_modes.keys import Keys, Pair, Question, expect_key
-from autograder.stages.failure_modes.shared import STAGE, common, draw_ids
+from autograder.stages.failure_modes.shared import STAGE, common, draw_ids, same
 
 ELSEWHERE = "In another process, the same arguments give another key."
 LEAST_BITS = 64
@@ -111,19 +111,19 @@ def _expect_again_and_elsewhere(student: Student, first: Question) -> None:
         if "whole number" not in error.message or error.kind != "bad-result":
             raise
         raise Failure(None, "cache_key returned a whole number of more than 64 bits.", bugs.KEY_NOT_A_TEXT) from None
-    if key() != one:
+    if not same(key(), one):
         raise Failure(None, "Two calls with equal arguments gave two keys.", bugs.KEY_NEVER_FOUND)
     with student.elsewhere():
         there = key()
-    if there != one or not _same_for_other_hashes(student, ids, texts):
+    if not same(there, one) or not _same_for_other_hashes(student, ids, texts):
         raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
     expect_key(one)
-    if student.plain("cache_key", ids, **dict(reversed(texts.items()))) != one:
+    if not same(student.plain("cache_key", ids, **dict(reversed(texts.items()))), one):
         detail = "With the same arguments by name in another order, the key is another one."
         raise Failure(None, detail, bugs.KEY_BY_ARGUMENT_ORDER)
     twice = texts["layout"]
     alike = [key(layout=AsText(twice, form), positions=AsText(twice, form)) for form in ("own", "one")]
-    if alike[0] != alike[1]:
+    if not same(*alike):
         detail = "With layout and positions equal, the key is another one when both are the same object."
         raise Failure(None, detail, bugs.KEY_BY_IDENTITY)
 
@@ -137,7 +137,7 @@ def _same_for_other_hashes(student: Student, ids: list[int], texts: dict[str, st
         ]
     except StudentError:
         return True
-    return all(key == keys[0] for key in keys)
+    return all(same(key, keys[0]) for key in keys)
 
 
 def _field_changes(first: Question, word: str) -> dict[str, list[Pair]]:

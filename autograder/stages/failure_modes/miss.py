@@ -61,7 +61,7 @@ def explain_miss(student: Student, cases: Cases) -> None:
                 raise
             raise Failure(None, f"For {name}, {error.sentence}", bug) from None
         line = expect_text("explain_miss", line, none=bugs.MISS_PRINTED)
-        begin = re.match(r"common=(-?\d+) of (\d+)(?!\d)", line)
+        begin = re.match(r"common=(-?\d{1,9}) of (\d{1,9})(?!\d)", line)
         if begin is None:
             raise Failure(None, f"For {name}, the line does not begin with common=C of N.")
         if (int(begin[1]), int(begin[2])) != (shared, len(stored)):

@@ -44,6 +44,11 @@ def kind_of(value: Any) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two plain values are equal. Of arrays, == would tell of each number, and NaN is not equal to itself."""
+    return repr(one) == repr(other)
+
+
 def common(a: Sequence, b: Sequence) -> int:
     """How much two lists or texts share from the start."""
     n = 0

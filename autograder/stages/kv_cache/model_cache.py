@@ -34,7 +34,7 @@ def model_cache_layers(student, cases):
             got = student.read_cache(cache, _capital(about))
             wrong = wrong_layers(got, kv)
             if wrong:
-                if all(k.shape[1] == kv[0][0].shape[1] * config.n_layer for k, _ in got):
+                if got and all(k.shape[1] == kv[0][0].shape[1] * config.n_layer for k, _ in got):
                     raise Failure(None, f"Every layer of {about} holds the rows of all layers.", own.LAYERS_SHARED)
                 detail = f"{_capital(about)} holds other rows than were appended, in {_of(wrong, config.n_layer)}"
                 raise Failure(None, f"{detail}: look at the checks of LayerCache first.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -49,9 +50,11 @@ def read_layers(student, layers: Sequence[Handle]) -> list[tuple[np.ndarray, np.
 
 
 def wrong_layers(got: Sequence, right: KV) -> list[int]:
-    """The layers in which the rows differ."""
+    """The layers in which the rows differ, and those that are missing or too many."""
     return [
         i
-        for i, (pair, expected) in enumerate(zip(got, right, strict=True))
-        if pair is None or not all(matches(a, b, **EXACT) for a, b in zip(pair, expected, strict=True))
+        for i, (pair, expected) in enumerate(zip_longest(got, right))
+        if pair is None
+        or expected is None
+        or not all(matches(a, b, **EXACT) for a, b in zip(pair, expected, strict=True))
     ]

@@ -159,15 +159,18 @@ def test_a_function_whose_cell_did_not_run_is_missing_for_that_reason(graded, so
     assert len(said) == 1 and said[0].startswith(why)
 
 
-def test_a_broken_check_gives_no_points_and_tells_the_assistant_where(graded, monkeypatch):
+def test_a_value_that_a_check_cannot_judge_costs_it_and_the_assistant_is_told_where(graded, monkeypatch):
     def broken(student, cases):
         """A check."""
+        student.array("f", [1])
         raise KeyError(HIDDEN[0])
 
     monkeypatch.setattr(grade, "checks_of", lambda name: [Check(name, "broken", 1, "Broken", broken)])
     result = graded(F)
     assert result.score == 0
-    assert sentences(result)[0].startswith("The check broken broke: KeyError in test_grade.py, line ")
+    assert "f returned an array of shape [] and dtype" in result.results[0].message
+    lost = "The check broken was lost to a value that it cannot judge (KeyError in test_grade.py, line "
+    assert sentences(result)[0].startswith(lost)
     assert str(HIDDEN[0]) not in result.results[0].message + sentences(result)[0]
 
 

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from autograder.grading import marker
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.marker import Markers, Marking
 from autograder.grading.seed import course_secret
@@ -171,3 +172,25 @@ def test_markers_end_with_the_command_even_when_that_is_killed(course, tmp_path)
     process.wait()
     wait_until(lambda: not list(tmp_path.iterdir()), 15)
     assert list(tmp_path.iterdir()) == []  # a marker removes its sandbox's folder, when that has ended
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm"), reason="the limit is set where the kernel says what is used"
+)
+def test_a_marker_may_not_take_the_machines_memory():
+    code = (
+        "import resource\nfrom autograder.grading.marker import limit_memory\nlimit_memory()\n"
+        "assert resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY\n"  # its children set their own
+        "try: bytearray(64 * 2**30)\nexcept MemoryError: print('refused')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "refused\n"
+
+
+def test_a_submission_that_takes_more_is_not_graded_and_ends_no_marker(monkeypatch):
+    def too_large(job):
+        raise MemoryError
+
+    monkeypatch.setattr(marker, "mark", too_large)
+    ok, error = pickle.loads(marker._answer(None))
+    assert not ok and isinstance(error, GradingError) and "more memory than is allowed" in str(error)

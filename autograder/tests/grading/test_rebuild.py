@@ -416,3 +416,17 @@ def test_a_check_that_the_course_does_not_know_is_not_run_and_said_so(submission
     rebuilt = submission.rebuilt()
     assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["unknown-check"])
     assert "answer = 42" in shown(rebuilt)["extra-1"]
+
+
+def test_code_is_shown_without_what_a_page_or_a_terminal_obeys():
+    """It runs as it was written."""
+    submission = Submission()
+    odd = "\n    # \x1b[2J\u202e\x00" + "e" + "\u0301" * 300
+    submission["prefill"]["source"] = PREFILL + odd
+    submission.put("prefill", f"x = 1{odd}")
+    submission.put("prefill", f"words{odd}", kind="markdown")
+    result = rebuild(SOURCE, document_of(submission.notebook, "notebook"))
+    for shown in result.notebook["cells"]:
+        assert shown["source"].replace("\n", "").isprintable() and "\u0301" * 4 not in shown["source"]
+    assert sum("\ufffd[2J\ufffd" in shown["source"] for shown in result.notebook["cells"]) == 3
+    assert {run.label for run in result.runs if "\x1b[2J\u202e" in run.source} == {"prefill", "cell 5"}

@@ -76,6 +76,14 @@ def test_a_seed_is_repeatable_and_depends_on_student_check_and_code():
     assert all(0 <= seed < 2**63 for seed in (base, *others))
 
 
-def test_the_digest_is_of_the_code_and_not_of_the_names():
-    assert code_digest([Cell("a", "x = 1")]) == code_digest([Cell("b", "x = 1")])
-    assert code_digest([Cell("a", "x = 1")]) != code_digest([Cell("a", "x = 2")])
+def test_the_digest_is_of_all_that_a_submissions_process_is_told_of_its_cells():
+    """Their names are in co_filename: an empty cell that moves the others makes other inputs."""
+    cells = [Cell("cell 1", "x = 1"), Cell("cell 2", "y = 2")]
+    assert code_digest(cells) == code_digest(list(cells))
+    others = [
+        [Cell("cell 1", "x = 1"), Cell("cell 3", "y = 2")],
+        [Cell("cell 1", "x = 1"), Cell("cell 2", "y = 3")],
+        [Cell("cell 1", "x = 1")],
+        cells[::-1],
+    ]
+    assert code_digest(cells) not in map(code_digest, others)

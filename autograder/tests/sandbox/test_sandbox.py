@@ -224,6 +224,16 @@ def test_no_process_program_socket_or_signal_gets_out(call, wrapped, request):
 
 
 @filtered
+def test_a_file_that_all_can_read_passes_nothing_from_one_to_another():
+    """A lock on it is taken by everybody, so by nobody, and who opens it is not told."""
+    lock = "[f(os.open(os.__file__, os.O_RDONLY), fcntl.{} | fcntl.LOCK_NB) for f in (fcntl.flock, fcntl.lockf)][0]"
+    with Worker() as one, Worker() as other:
+        assert ask(one, lock.format("LOCK_SH"), "import fcntl, os") is None
+        assert ask(other, lock.format("LOCK_EX"), "import fcntl, os") is None
+        assert ask(other, "ctypes.CDLL(None).inotify_init()", "import ctypes") == -1
+
+
+@filtered
 def test_what_honest_code_does_still_works(inside):
     setup = """import asyncio, os, shutil, signal, tempfile, threading
 from concurrent.futures import ThreadPoolExecutor

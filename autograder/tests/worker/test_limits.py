@@ -79,6 +79,9 @@ def test_all_other_calls_are_allowed(machine):
         ("prctl", (1, 0), REFUSED),  # to outlive the grader
         ("sendto", (5, 0x1000, 1, 0, 0, 0), ALLOWED),  # through a socketpair
         ("fcntl", (5, 4, 0x800), ALLOWED),
+        ("fcntl", (5, 6), PRETENDED),  # a lock, which whoever sees the file could ask for
+        ("fcntl", (5, 38), PRETENDED),
+        ("fcntl", (5, 5), REFUSED),  # whose lock there is
         ("fcntl", (5, 8, 1), REFUSED),  # a signal to another process when the file is ready
         ("fcntl", (5, 10, 9), REFUSED),  # which one
         ("fcntl", (5, 15, 0x1000), REFUSED),

@@ -1,0 +1,35 @@
+"""Text of strangers, such as messages of errors and names of files, as it may be shown to anybody anywhere."""
+
+from __future__ import annotations
+
+import unicodedata
+
+JOINERS = "\u200c\u200d"  # invisible, and part of how some languages and emoji are written
+_MAX_PILED = 3  # marks on one character, as accents; no language piles up more
+_NOT_SHOWN = "\ufffd"
+
+
+def one_line(text: str, most: int = 600) -> str:
+    """The text on one line of at most `most` characters, in which nothing is obeyed by a terminal or a page.
+
+    White space of any kind is one space; a character that cannot be seen, or that turns the writing direction, is
+    shown as U+FFFD.
+    """
+    text = text[: 4 * most]  # enough of it, also where it has much white space
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[: max(most - 4, 0)]} ..."
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with what cannot be seen made visible, but for the characters to keep, and few accents a character."""
+    if text.isascii() and all(character.isprintable() or character in keep for character in set(text)):
+        return text
+    shown, piled = [], 0
+    for character in text:
+        piled = piled + 1 if unicodedata.category(character)[0] == "M" else 0
+        if piled > _MAX_PILED:
+            continue
+        if not (character.isprintable() or character in keep):
+            character = " " if character.isspace() else _NOT_SHOWN
+        shown.append(character)
+    return "".join(shown)
