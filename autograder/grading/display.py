@@ -34,7 +34,7 @@ def show(cells: list[Cell], given: Path | None, start_worker: Callable[[Path | N
     try:
         with start_worker(given) as worker:
             for cell in cells:
-                request = {"op": "show_cell", "label": cell.label, "source": cell.source}
+                request = {"op": "show_cell", "label": cell.label, "source": cell.source, "max_bytes": 4 * MAX_CELL}
                 reply = worker.request(request, doing="running its cells", seconds=max(0.1, until - time.monotonic()))
                 kept = _looked_through(reply["value"], min(MAX_CELL, room))
                 room -= kept.used
