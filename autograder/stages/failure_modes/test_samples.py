@@ -5,4 +5,6 @@ from autograder.stages.sample_tests import SampleTable, answered, asked, grade  
 
 class TestFailureModes(SampleTable):
     stage = "failure-modes"
-    same_for_all = frozenset({"common-prefix", "log-of-candidates", "lookup-longest-entry", "lookup-leaves-a-token"})
+    same_for_all = frozenset(
+        {"common-prefix", "key-separates", "log-of-candidates", "lookup-longest-entry", "lookup-leaves-a-token"}
+    )
