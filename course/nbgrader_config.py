@@ -24,7 +24,8 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", 
 # notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores. All of its
 # metadata are the course's own, so nothing is left for nbgrader's CheckCellMetadata to find.
 c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
-c.SubmissionExporter.require_sandbox = False  # True: grade nothing where bubblewrap does not work
+c.SubmissionExporter.require_sandbox = False  # True: grade nothing without a sandbox (bubblewrap or Landlock)
+# c.SubmissionExporter.allow_unsandboxed = True  # let root grade without one too, as in a container for this alone
 # c.SubmissionExporter.display_run = True  # show what the student's own cells print and draw in the feedback
 # c.SubmissionExporter.display_seconds = 60  # the longest that this may take for one notebook
 c.Autograde.sanitize_preprocessors = [

@@ -114,9 +114,7 @@ def grade(
         Path | None, typer.Option("--csv", metavar="PATH", help="Write the checks' points as a table.")
     ] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
-    require_sandbox: Annotated[
-        bool, typer.Option("--require-sandbox", help="Mark nothing where bubblewrap does not work.")
-    ] = False,
+    require_sandbox: Annotated[bool, typer.Option("--require-sandbox", help="Mark nothing without a sandbox.")] = False,
 ) -> None:
     """Mark what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
 

@@ -106,12 +106,18 @@ def _alembic() -> Finding:
 
 
 def _sandbox() -> Finding:
-    from autograder.sandbox.isolation import isolation
+    """The mode that a run would have, and why not a better one."""
+    from autograder.sandbox.isolation import MODE_VARIABLE, REMEDY, SandboxMissing, find_isolation
 
-    found = isolation()
-    if found.complete:
-        return Finding("sandbox", f"{found.name}, which works here")
-    remedy = "before marking what others wrote, apt install bubblewrap, or mark on a Linux machine where it works"
+    try:
+        found = find_isolation()
+    except SandboxMissing as error:
+        del os.environ[MODE_VARIABLE]  # the rest can still be looked at
+        what, _, remedy = str(error).rstrip(".").rpartition("; ")
+        return Finding("sandbox", what, remedy)
+    if found.sandboxed:
+        return Finding("sandbox", f"{found.mode}, which works here" + (f" ({found.why})" if found.why else ""))
+    remedy = f"before marking what others wrote, {REMEDY}; root is refused without a sandbox"
     return Finding("sandbox", found.missing, remedy, needed=False)
 
 

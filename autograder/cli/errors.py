@@ -17,6 +17,7 @@ _SENTENCES = (
     ("autograder.stages", "UnknownStage"),
     ("autograder.toolkit.model.config", "ModelError"),
     ("autograder.grading.seed", "SeedError"),
+    ("autograder.sandbox.isolation", "SandboxMissing"),
     ("autograder.notebooks.errors", "BuildError"),
     ("autograder.notebooks.errors", "NotebookError"),
 )

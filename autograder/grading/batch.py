@@ -42,7 +42,7 @@ from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import NotebookError
 from autograder.plain_text import one_line, visible
-from autograder.sandbox.isolation import isolation
+from autograder.sandbox.isolation import Isolation, SandboxMissing, find_isolation
 from autograder.stages import GRADED_STAGES, Stage
 from autograder.whole_file import share
 
@@ -63,11 +63,14 @@ class Batch:
         converter: Autograde,
         limits: Limits | None = None,
         require_sandbox: bool = False,
+        allow_unsandboxed: bool = False,
         display_seconds: float | None = None,
     ):
         self.converter = converter
         self._limits = limits
         self._require_sandbox = require_sandbox
+        self._allow_unsandboxed = allow_unsandboxed  # also where root marks
+        self._isolation: Isolation  # from the start of the run
         self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
@@ -111,7 +114,7 @@ class Batch:
             try:
                 self._take_in_all_folders()
                 students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
-                self._watcher.begins(len(students) + len(self._refused), isolation().missing)
+                self._watcher.begins(len(students) + len(self._refused), self._isolation.missing)
                 self._grade_all(students)
                 outcome = self._outcome(students)
             finally:
@@ -353,8 +356,11 @@ class Batch:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
             raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
-        if self._require_sandbox and not isolation().complete:
-            raise NotGraded(f"Nothing was graded. {isolation().missing} The course requires the sandbox.")
+        try:
+            self._isolation = find_isolation()
+            self._isolation.expect(sandbox=self._require_sandbox, unsandboxed=self._allow_unsandboxed)
+        except SandboxMissing as error:
+            raise NotGraded(f"Nothing was graded. {error}") from None
         path = self._source / f"{self.stage.module}.ipynb"
         if not path.is_file():
             raise NotGraded(f"{path} is missing; run: autograder build")
@@ -382,7 +388,7 @@ class Batch:
             given=given.absolute() if given.is_file() else None,
             secret=course_secret(course),
             limits=self._limits,
-            sandboxed=isolation().complete,
+            isolation=self._isolation,
             display_seconds=self._display_seconds or None,
         )
 
@@ -430,7 +436,7 @@ class Batch:
             student=student,
             graded_at=now(),
             checks_version=self.version,
-            isolation=isolation().missing or isolation().name,
+            isolation=self._isolation.missing or self._isolation.mode,
             **values,
         )
 

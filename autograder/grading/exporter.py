@@ -21,7 +21,8 @@ from autograder.grading.grade import Limits
 class SubmissionExporter(NotebookExporter):
     """The exporter of one batch. Made once by the converter, before its first submission."""
 
-    require_sandbox = Bool(False, help="Grade nothing where bubblewrap does not work.").tag(config=True)
+    require_sandbox = Bool(False, help="Grade nothing without a sandbox (bubblewrap or Landlock).").tag(config=True)
+    allow_unsandboxed = Bool(False, help="Let root grade without a sandbox too.").tag(config=True)
     display_run = Bool(
         False, help="Run the student's cells once more, to show their text and charts in the feedback."
     ).tag(config=True)
@@ -42,7 +43,7 @@ class SubmissionExporter(NotebookExporter):
         display_seconds = self.display_seconds if self.display_run else None
         self.batch: Batch | None = None
         if grading:
-            self.batch = Batch(self.parent, limits, self.require_sandbox, display_seconds)
+            self.batch = Batch(self.parent, limits, self.require_sandbox, self.allow_unsandboxed, display_seconds)
 
     def from_filename(self, filename: str, resources: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """A submitted file is not parsed here: RebuildFromSource puts the trusted notebook in its place."""

@@ -24,9 +24,8 @@ from typing import Any, BinaryIO, NoReturn
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.submission import Job, Marked, mark
 from autograder.sandbox.client import Worker
-from autograder.sandbox.isolation import SandboxMissing
+from autograder.sandbox.isolation import Isolation
 from autograder.sandbox.processes import Processes, new_processes
-from autograder.sandbox.shown import hide
 from autograder.stages import Stage
 from autograder.worker import limits
 
@@ -44,7 +43,7 @@ class Marking:
     given: Path | None
     secret: bytes
     limits: Limits | None
-    sandboxed: bool  # as the command found it, so that it cannot change now
+    isolation: Isolation  # as the command found it: no marker looks again
     display_seconds: float | None  # None: no display run
 
     def job(self, student: str, start_worker: Callable[[Path | None], Worker]) -> Job:
@@ -167,7 +166,6 @@ def main() -> None:
     asked: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_take_in, args=(requests, asked), daemon=True).start()
     marking: Marking = asked.get()
-    hide(marking.course)
     with contextlib.ExitStack() as at_the_end:
         start_worker = _Starter(marking, at_the_end)
         while True:
@@ -214,10 +212,7 @@ class _Starter:
 
     def __call__(self, given: Path | None) -> Worker:
         if self._processes is None:
-            try:
-                self._processes = new_processes(given, require_sandbox=self._marking.sandboxed)
-            except SandboxMissing as error:
-                raise GradingError(str(error)) from None
+            self._processes = new_processes(given, self._marking.isolation, hidden=[self._marking.course])
             self._at_the_end.callback(self._processes.close)
         return Worker(processes=self._processes)
 

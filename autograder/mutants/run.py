@@ -17,6 +17,7 @@ from autograder.judge.framework import Check, CheckResult, checks_of
 from autograder.mutants.mutate import changes_of
 from autograder.notebooks.given import given_source
 from autograder.sandbox.client import Cell, Worker
+from autograder.sandbox.isolation import Isolation, find_isolation
 from autograder.sandbox.processes import Processes, new_processes
 from autograder.stages import Stage
 from autograder.stages.samples import setup_cells, solved_cells
@@ -87,7 +88,9 @@ def mark_all(
 
     on_part is called with the verdicts on each part. SandboxMissing without a sandbox; SolutionFails.
     """
-    parts = [(part, every_check) for stage in _in_order(mutants) for part in _split(stage)]
+    isolation = find_isolation()
+    isolation.expect(sandbox=True)
+    parts = [(part, every_check, isolation) for stage in _in_order(mutants) for part in _split(stage)]
     verdicts = []
     with multiprocessing.Pool(min(default_jobs(), len(parts))) as pool:
         for part in pool.imap(_mark_part, parts):
@@ -108,15 +111,15 @@ def _split(mutants: list[Mutant]) -> Iterator[list[Mutant]]:
         yield mutants[start : start + PART]
 
 
-def _mark_part(job: tuple[list[Mutant], bool]) -> list[Verdict]:
+def _mark_part(job: tuple[list[Mutant], bool, Isolation]) -> list[Verdict]:
     """Neighbors of one stage, in one sandbox. The check that caught one is the first to be tried on the next."""
-    mutants, every_check = job
+    mutants, every_check, isolation = job
     stage = mutants[0].stage
     forget_passes()
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
         given = Path(folder, "given.py")
         given.write_text(given_source(stage) or "", encoding="utf-8")
-        with closing(new_processes(given, require_sandbox=True)) as processes:
+        with closing(new_processes(given, isolation)) as processes:
             marker = _Marker(stage, given, processes)
             usual = marker.seconds_of_solution()
             verdicts = []

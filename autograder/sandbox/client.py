@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.sandbox.isolation import Isolation
 from autograder.sandbox.processes import Processes, new_processes
 from autograder.worker import protocol
 from autograder.worker.runtime import MAX_MESSAGE, MAX_REPLY_BYTES
@@ -38,25 +39,23 @@ class WorkerGone(Exception):
 class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
-    given_path, require_sandbox, memory_bytes: as new_processes takes them.
+    given_path, isolation, memory_bytes: as new_processes takes them.
     processes: where its process comes from, and stays to be used again when the worker is closed.
     """
 
     def __init__(
         self,
         given_path: str | Path | None = None,
+        isolation: Isolation | None = None,
         *,
         call_seconds: float = CALL_SECONDS,
-        require_sandbox: bool = False,
         memory_bytes: int | None = None,
         processes: Processes | None = None,
     ):
         self.call_seconds = call_seconds
         self._shared = processes is not None
         self.closed = True
-        self.processes = processes or new_processes(
-            given_path, require_sandbox=require_sandbox, memory_bytes=memory_bytes
-        )
+        self.processes = processes or new_processes(given_path, isolation, memory_bytes=memory_bytes)
         self._begin()
 
     def _begin(self) -> None:

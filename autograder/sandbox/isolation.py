@@ -1,4 +1,7 @@
-"""What keeps the worker apart from the rest of the machine: bubblewrap where that works, else the platform's limits."""
+"""What keeps a student's process apart from the rest of the machine. Decided once, by the process that marks.
+
+Whoever starts another process hands the answer on: one with another PATH or environment must not find another.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +15,108 @@ import sys
 from dataclasses import dataclass
 
 from autograder.sandbox.bubblewrap import bwrap_command
+from autograder.worker import landlock
 from autograder.worker.limits import has_system_call_filter
 
+BUBBLEWRAP, LANDLOCK, LIMITS = MODES = ("bubblewrap", "landlock", "limits")  # the best first
+MODE_VARIABLE = "AUTOGRADER_SANDBOX"  # environment variable: the one to use
 PROBE_SECONDS = 60.0
+_USUAL_FOLDERS = (  # of programs, where PATH is a short one
+    *(os.path.join(sys.prefix, "bin"), "/usr/bin", "/usr/local/bin", "/bin", "/opt/conda/bin"),
+    *("/run/current-system/sw/bin", os.path.expanduser("~/.nix-profile/bin")),
+)
+REMEDY = "install bubblewrap (apt install bubblewrap), or mark where Linux is 5.13 or newer"
+
+
+class SandboxMissing(Exception):
+    """A sandbox is asked for, or needed, and there is none; the message is one sentence with the remedy."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What keeps the worker apart from the rest of the machine, and what does not."""
+    """One of the modes, and what it needs. why: why it is not a better one, as the end of a sentence."""
 
-    name: str
-    complete: bool
-    missing: str = ""  # one sentence for the teaching assistant
+    mode: str
+    bwrap: str = ""  # the program's absolute path
+    landlock: int = 0  # the kernel's ABI
+    why: str = ""
 
+    @property
+    def sandboxed(self) -> bool:
+        return self.mode != LIMITS
 
-class SandboxMissing(Exception):
-    """A sandbox is required and there is none."""
+    @property
+    def missing(self) -> str:
+        """One sentence for the teaching assistant; empty in a sandbox."""
+        if self.sandboxed:
+            return ""
+        rest = (
+            "student code can read and write files of this account, and the network and other processes are closed to "
+            "it only by a system call filter"
+            if has_system_call_filter()
+            else "student code can read and write files of this account, reach the network and start processes"
+        )
+        return f"Not sandboxed: {self.why}; {rest}."
+
+    def expect(self, *, sandbox: bool = False, unsandboxed: bool = False) -> None:
+        """SandboxMissing where nothing may be marked: root, or anybody who requires a sandbox, needs one.
+
+        sandbox: one is required of every account. unsandboxed: root may do without.
+        """
+        if not self.sandboxed and sandbox:
+            raise SandboxMissing(f"{self.missing} The course requires the sandbox.")
+        if not self.sandboxed and not unsandboxed and os.name == "posix" and os.geteuid() == 0:
+            raise SandboxMissing(
+                f"Root marks only in a sandbox: {self.why}; {REMEDY}, mark as another account, or set "
+                "c.SubmissionExporter.allow_unsandboxed = True."
+            )
 
 
 @functools.cache
-def isolation() -> Isolation:
-    """What this machine offers; tried once, by really starting a sandbox."""
-    if os.environ.get("AUTOGRADER_NO_BWRAP"):
-        return _without("bubblewrap is switched off by AUTOGRADER_NO_BWRAP")
+def find_isolation() -> Isolation:
+    """The best mode here, or the one that the environment asks for; SandboxMissing when that does not work."""
+    asked = os.environ.get(MODE_VARIABLE) or ""
+    if asked not in ("", *MODES):
+        raise SandboxMissing(f"{MODE_VARIABLE}={asked} is no sandbox; choose {', '.join(MODES)}, or unset it.")
+    if asked == LIMITS:
+        return Isolation(LIMITS, why=f"{MODE_VARIABLE} asks for limits alone")
+    without: list[str] = []
+    for mode, find in ((BUBBLEWRAP, _find_bubblewrap), (LANDLOCK, _find_landlock)):
+        if asked in ("", mode):
+            found = find()
+            if isinstance(found, Isolation):
+                why = f"{MODE_VARIABLE} asks for it" if asked else "; ".join(without)
+                return Isolation(mode, found.bwrap, found.landlock, why)
+            without.append(found)
+    why = " and ".join(without)
+    if asked:
+        raise SandboxMissing(f"{MODE_VARIABLE} asks for {asked}, but {why}; put that right, or unset it.")
+    return Isolation(LIMITS, why=why)
+
+
+def _find_bubblewrap() -> Isolation | str:
+    """Tried by really starting a sandbox; else why there is none."""
     if not sys.platform.startswith("linux"):
-        return _without(f"there is no bubblewrap on {sys.platform}")
-    if shutil.which("bwrap") is None:
-        return _without("bubblewrap (bwrap) is not installed")
-    command = [*bwrap_command(None), sys.executable, "-I", "-S", "-c", "pass"]
-    status = _status_of(command)
+        return f"there is no bubblewrap on {sys.platform}"
+    bwrap = shutil.which("bwrap") or shutil.which("bwrap", path=os.pathsep.join(_USUAL_FOLDERS))
+    if bwrap is None:
+        return "bubblewrap (bwrap) is not installed"
+    bwrap = os.path.abspath(bwrap)
+    status = _status_of([*bwrap_command(bwrap), sys.executable, "-I", "-S", "-c", "pass"])
     if status is None:
-        return _without(f"bubblewrap is installed but did not start within {PROBE_SECONDS:g} s")
+        return f"bubblewrap is installed but did not start within {PROBE_SECONDS:g} s"
     if status != 0:
-        return _without("bubblewrap is installed but cannot start here")
-    return Isolation("bubblewrap", True)
+        return "bubblewrap is installed but cannot start here"
+    return Isolation(BUBBLEWRAP, bwrap=bwrap)
+
+
+def _find_landlock() -> Isolation | str:
+    abi = landlock.abi()
+    if not abi:
+        return "this kernel offers no Landlock" if sys.platform.startswith("linux") else "Landlock is of Linux"
+    if not has_system_call_filter():
+        return "there is no system call filter for this processor, without which Landlock is not enough"
+    return Isolation(LANDLOCK, landlock=abi)
 
 
 def _status_of(command: list[str]) -> int | None:
@@ -68,13 +139,3 @@ def end_group(process: subprocess.Popen) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
-
-
-def _without(reason: str) -> Isolation:
-    rest = (
-        "student code can read and write files of this account, and the network and other processes are closed to it "
-        "only by a system call filter"
-        if has_system_call_filter()
-        else "student code can read and write files of this account, reach the network and start processes"
-    )
-    return Isolation("limits", False, f"Not sandboxed: {reason}; {rest}.")

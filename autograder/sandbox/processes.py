@@ -1,26 +1,32 @@
 """Where a worker's processes come from: one at a time, none of them with anything of the one before.
 
-In the sandbox they are forked from one that has Python and NumPy ready; elsewhere each is started.
+In a sandbox they are forked from one that has Python and NumPy ready; elsewhere each is started.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from autograder.sandbox.account import account_for
 from autograder.sandbox.bubblewrap import INSIDE, INSIDE_GIVEN, bwrap_command
-from autograder.sandbox.isolation import SandboxMissing, end_group, isolation
+from autograder.sandbox.isolation import BUBBLEWRAP, LANDLOCK, LIMITS, Isolation, end_group, find_isolation
 from autograder.sandbox.pipes import Pipes
+from autograder.sandbox.shown import folders_to_list, paths_to_read
 from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
 from autograder.toolkit.threads import BLAS_VARIABLES
 from autograder.worker import fork_server, limits
+from autograder.worker.folders import empty
+from autograder.worker.start import Start
 
 END_SECONDS = 5.0  # for the end of a process and of what it left; else the sandbox ends
 EXIT_SECONDS = 2.0
@@ -43,16 +49,19 @@ def environment(home: str) -> dict[str, str]:
 class Processes:
     """Starts the processes, without a sandbox. `begin` and `end` are called in turn."""
 
-    def __init__(self, given: Path | None, memory_bytes: int):
+    _home = ""  # of a student's process, below the folder
+
+    def __init__(self, isolation: Isolation, given: Path | None, hidden: tuple[Path, ...], memory_bytes: int):
+        self._isolation = isolation
         self._given = given
+        self._hidden = hidden
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen | None = None
         self.filtered = False  # whether the present process has the system call filter, as it said when it began
 
     def begin(self) -> Pipes:
         """A new process, which may not have started yet."""
-        given = "" if self._given is None else str(self._given)
-        self._start(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._start(stdout=subprocess.PIPE)
         assert self._process is not None
         return Pipes(self._process.stdin, self._process.stdout)
 
@@ -70,27 +79,48 @@ class Processes:
         """End everything and remove the folder."""
         if self._process is not None:
             end_group(self._process)
+            self._process.stdin.close()
             self._process = None
             self._folder.close()
 
-    def _start(self, *arguments: str, before: tuple[str, ...] = (), home: str | None = None, **options) -> None:
-        python = (sys.executable, "-I", "-B", "-m", "autograder.worker", str(self._memory_bytes))
+    def _start(self, **options) -> None:
         with contextlib.ExitStack() as undo:
             folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True))
+            undo.callback(_empty, folder)  # which that does not manage when folders lie deep in each other
+            start = self._what_to_tell(folder)
+            if start.account is not None:
+                os.chown(folder, start.account, start.account)
             self._process = subprocess.Popen(
-                [*before, *python, *arguments],
+                [*self._before(), sys.executable, "-I", "-B", "-m", "autograder.worker"],
+                stdin=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=folder,
-                env=environment(home or folder),
+                env=environment(self._inside(folder) + self._home),
                 start_new_session=os.name == "posix",
+                bufsize=0,
                 **options,
             )
             self._folder = undo.pop_all()
+        with contextlib.suppress(OSError):  # one that ended at once; its pipes tell
+            self._process.stdin.write(json.dumps(asdict(start)).encode() + b"\n")
+
+    def _before(self) -> list[str]:
+        """What the command line begins with."""
+        return []
+
+    def _inside(self, folder: str) -> str:
+        """The path of its folder for the process."""
+        return folder
+
+    def _what_to_tell(self, folder: str) -> Start:
+        given = str(self._given or "")
+        return Start(self._memory_bytes, given, account_for([folder, given]))
 
 
 class ForkedProcesses(Processes):
     """Forks the processes in a sandbox, which lasts until `close`, or until something in it does not end."""
 
+    _home = "/home"
     _control: socket.socket | None = None
 
     def begin(self) -> Pipes:
@@ -121,17 +151,10 @@ class ForkedProcesses(Processes):
             self._control = None
 
     def _start_server(self) -> None:
-        self._control, theirs = socket.socketpair()
-        with theirs:
-            self._start(
-                "" if self._given is None else INSIDE_GIVEN,
-                str(theirs.fileno()),
-                before=tuple(bwrap_command(self._given)),
-                home=INSIDE,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-            )
+        self._control, self._theirs = socket.socketpair()
+        with self._theirs:
+            self._start(stdout=subprocess.DEVNULL, pass_fds=(self._theirs.fileno(),))
+        self._process.stdin.close()
 
     def _ask(self, what: bytes, seconds: float) -> bytes | None:
         """The answer; empty when the server has ended, None when there is none in time."""
@@ -145,6 +168,33 @@ class ForkedProcesses(Processes):
             return None
         except OSError:
             return b""
+
+
+class InLandlock(ForkedProcesses):
+    """Where the processes close to themselves all files that they need not read."""
+
+    def _what_to_tell(self, folder: str) -> Start:
+        given = [str(self._given)] if self._given else []
+        return replace(
+            super()._what_to_tell(folder),
+            landlock=self._isolation.landlock,
+            read=(*paths_to_read(self._hidden), *given),
+            list_names=folders_to_list(self._hidden),
+            control=self._theirs.fileno(),
+        )
+
+
+class InBubblewrap(ForkedProcesses):
+    """Where other files are not there."""
+
+    def _before(self) -> list[str]:
+        return bwrap_command(self._isolation.bwrap, self._given, self._hidden)
+
+    def _inside(self, folder: str) -> str:
+        return INSIDE
+
+    def _what_to_tell(self, folder: str) -> Start:
+        return Start(self._memory_bytes, INSIDE_GIVEN if self._given else "", control=self._theirs.fileno())
 
 
 @contextlib.contextmanager
@@ -162,17 +212,25 @@ def _pipe(reading: bool = False) -> Iterator[tuple[int, BinaryIO]]:
         os.close(theirs)
 
 
-def new_processes(
-    given_path: str | Path | None = None, *, require_sandbox: bool = False, memory_bytes: int | None = None
-) -> Processes:
-    """As this machine has them.
+def _empty(folder: str) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(OSError):
+            empty(folder)
 
-    require_sandbox: refuse with SandboxMissing where bubblewrap does not work.
+
+def new_processes(
+    given_path: str | Path | None = None,
+    isolation: Isolation | None = None,
+    *,
+    hidden: Iterable[Path] = (),
+    memory_bytes: int | None = None,
+) -> Processes:
+    """As the isolation asks for, which is the machine's best where none is given.
+
+    hidden: folders that no process may see, such as the course's, wherever they lie.
     memory_bytes: the address space that a process may use, if not the usual.
     """
-    sandboxed = isolation().complete
-    if require_sandbox and not sandboxed:
-        raise SandboxMissing(isolation().missing)
+    isolation = isolation or find_isolation()
     given = Path(given_path).resolve() if given_path is not None else None
-    kind = ForkedProcesses if sandboxed else Processes
-    return kind(given, memory_bytes or limits.memory_bytes())
+    kind = {BUBBLEWRAP: InBubblewrap, LANDLOCK: InLandlock, LIMITS: Processes}[isolation.mode]
+    return kind(isolation, given, tuple(hidden), memory_bytes or limits.memory_bytes())

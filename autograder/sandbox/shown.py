@@ -1,15 +1,17 @@
-"""What a student's process may see in a sandbox, of any kind: the same answer for each.
+"""What a student's process may see in a sandbox, of either kind: the same answer for both.
 
-Python, the libraries, the student's side of this package and the trained model. Never the judge, the solutions, the
-course directory, other students or the home directory, also where these lie in a folder of the system, such as
-/usr/local/lib.
+Python, the libraries, the student's side of this package, the trained model and a given.py. Never the judge, the
+solutions, the course directory, other students or the home directory, also where these lie in a folder of the system,
+such as /usr/local/lib.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.toolkit.model.config import chosen_model
@@ -22,25 +24,55 @@ SYSTEM = (  # never all of /usr: /usr/src and the like are where containers have
     *(f"/usr/share/{part}" for part in ("zoneinfo", "fonts", "locale")),
     *("/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/localtime"),
 )
-_hidden: set[Path] = set()
 
 
-def hide(folder: Path) -> None:
-    """Never show this folder, such as a course's, wherever it lies."""
-    _hidden.add(folder.resolve())
+def own_paths() -> list[str]:
+    """What was installed with this package, and its parts."""
+    return [*python_folders(), *(str(PACKAGE / part) for part in SHOWN_PARTS)]
 
 
-def shown_paths() -> list[str]:
-    """Programs and libraries, and the parts of this package. Some may not exist."""
-    return [*SYSTEM, *python_folders(), *(str(PACKAGE / part) for part in SHOWN_PARTS)]
+def all_paths() -> list[str]:
+    """The system's programs and libraries, and those. Some may not exist."""
+    return [*SYSTEM, *own_paths()]
 
 
-def folders_to_hide() -> set[str]:
-    """The course, the home directory, and the checkout that this package is in."""
-    folders = {*_hidden, Path.home().resolve(), PACKAGE}
+def folders_to_hide(hidden: Iterable[Path]) -> set[str]:
+    """Those named, such as the course, the home directory, and the checkout that this package is in."""
+    folders = {*(folder.resolve() for folder in hidden), Path.home().resolve(), PACKAGE}
     if (PACKAGE.parent / "pyproject.toml").is_file():
         folders.add(PACKAGE.parent)
     return {str(folder) for folder in folders}
+
+
+def paths_to_read(hidden: Iterable[Path]) -> tuple[str, ...]:
+    """Files and folders that together hold all that may be read and nothing that is to be hidden."""
+    covered = folders_to_hide(hidden)
+    bound = {os.path.realpath(path) for path in all_paths()}
+    around = {part for path in bound for part in _around(path, covered)}
+    return tuple(sorted({*around, *map(os.path.realpath, model_folders())}))
+
+
+def folders_to_list(hidden: Iterable[Path]) -> tuple[str, ...]:
+    """Folders that Python looks through for modules, and must be able to list although not all in them may be read."""
+    covered = folders_to_hide(hidden)
+    libraries = [os.path.realpath(path) for path in python_folders()]
+    own = {path for path in libraries if [name for name in covered if inside(name, path)] == [str(PACKAGE)]}
+    return (str(PACKAGE), *sorted(own))
+
+
+def _around(path: str, hidden: set[str]) -> list[str]:
+    """The path, or where something hidden lies in it, the parts that are around that."""
+    if path in hidden:
+        return []
+    if not any(inside(folder, path) for folder in hidden):
+        return [path]
+    with os.scandir(path) as entries:
+        parts = [entry.path for entry in entries if not entry.is_symlink()]  # a link may lead to what is hidden
+    return [found for part in parts for found in _around(part, hidden)]
+
+
+def inside(path: str, folder: str) -> bool:
+    return path != folder and path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 @functools.cache
@@ -57,7 +89,7 @@ def python_folders() -> list[str]:
 
 
 def model_folders() -> list[str]:
-    folders = [str(PACKAGE.parent / "data" / "tiny-gpt2")]
+    folders = [str(root / "data" / "tiny-gpt2") for root in (PACKAGE, PACKAGE.parent)]  # installed; in a checkout
     if chosen_model() != "tiny":
         from autograder.toolkit.model.load import absolute_name
 
@@ -65,4 +97,4 @@ def model_folders() -> list[str]:
         if chosen.is_absolute():  # "tiny" is there already, and a model of random weights lies in no folder
             linked = (path.resolve() for path in chosen.iterdir() if path.is_symlink())  # as in Hugging Face's cache
             folders += [str(chosen), *(str(path) for path in linked if path.is_file())]
-    return folders
+    return [folder for folder in folders if os.path.exists(folder)]

@@ -1,7 +1,7 @@
-"""The worker process: `python -I -m autograder.worker MEMORY GIVEN [CONTROL]`.
+"""The worker process: `python -I -m autograder.worker`.
 
-GIVEN is the path of a given.py, or empty. Frames come on standard input and go to standard output. With CONTROL, the
-number of a socket, this process is what workers are forked from, each with pipes of its own.
+A Start comes on standard input, as a line of JSON, and then frames; frames go to standard output. With a `control`,
+this process is what workers are forked from, each with pipes of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import gc
 import importlib
+import json
 import os
 import socket
 import sys
@@ -49,23 +50,28 @@ def take_pipe():
 
 def main() -> None:
     gc.disable()  # what is imported stays; looking through it again and again takes as long as importing some of it
-    memory_bytes, given, *control = sys.argv[1:]
     requests, replies = take_pipe()
     import autograder
-    from autograder.worker import limits, protocol
+    from autograder.worker import protocol
     from autograder.worker.cells import NoShell
     from autograder.worker.runtime import Runtime, import_given
+    from autograder.worker.start import Start
 
+    start = Start(**json.loads(requests.readline()))
     autograder._in_worker = True
     sys.meta_path.insert(0, _NoJudge())
     os.environ.setdefault("MPLBACKEND", "Agg")
-    if control:
+    if start.control is None:
+        start.confine()
+    else:
         from autograder.worker.fork_server import serve
 
         for name in _IMPORTED_BY_MOST:
             importlib.import_module(name)
         gc.freeze()
-        serve(socket.socket(fileno=int(control[0])), requests, replies)
+        start.confine()
+        serve(socket.socket(fileno=start.control), requests, replies)
+        start.close_files()  # once more: its own folder is less than the server's, and the server is then out of reach
         nothing_on_standard_streams()  # what was opened before is open for every process, with its flags and locks
 
     module = types.ModuleType("__main__")
@@ -75,10 +81,10 @@ def main() -> None:
     sys.breakpointhook = lambda *args, **kwargs: None
     runtime = Runtime(module.__dict__)
     sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
-    filtered = "seccomp" in limits.apply(int(memory_bytes))
+    filtered = start.limit()
     given_error = None
     try:
-        import_given(given or None)
+        import_given(start.given or None)
     except Exception as error:  # told as the first reply: the notebook's own import will fail as well
         given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
     gc.freeze()

@@ -2,8 +2,8 @@
 
 Starting Python and NumPy takes longer than most checks, so that is done once for many submissions. Nothing of a
 student's ever runs in this process, and what runs in a forked one can neither signal nor trace it; its memory and its
-files are closed to them. Before the next one is forked, the last has ended and what it left in folders is gone. Where
-something of it stays, this process ends, and the sandbox with it.
+files are closed to them. Each has a folder of its own. Before the next one is forked, the last has ended and all that
+it wrote is gone. Where something of it stays, this process ends, and the sandbox with it.
 """
 
 from __future__ import annotations
@@ -11,33 +11,39 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import shutil
 import signal
 import socket
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
+
+from autograder.worker.folders import empty
+from autograder.worker.limits import end_with_the_parent
 
 BEGIN, END, WAIT = b"b", b"e", b"w"  # a new process, on two pipes; end it; wait until it ends by itself
 DONE = b"\0"  # the answer to END; to WAIT it is the exit status, as a shell counts
 _PR_SET_DUMPABLE = 4  # 0: what is in /proc/PID of a process is not for its own user either, see proc(5)
-_WRITABLE = ("/tmp", "/dev/shm")  # in the sandbox, with the working directory
 
 
 def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Do what is asked for on `control`, and end with it. Returns in a new process, with its pipes as the streams."""
-    folders = (*_WRITABLE, os.getcwd())
-    before = {folder: _state(folder) for folder in folders}
+    """Do what is asked for on `control`, and end with it. Returns in a new process, with its pipes as the streams.
+
+    A new process works in its home directory, which is below the working directory of this one.
+    """
+    folder, home = os.getcwd(), os.environ["HOME"]
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    end_with_the_parent()
     child: int | None = None
     while True:
         asked, pipes, _, _ = socket.recv_fds(control, 1, 2)
         if asked == BEGIN:
+            os.mkdir(home)
             child = os.fork()
             if child == 0:
                 control.close()
                 prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+                os.chdir(home)
                 os.dup2(pipes[0], requests.fileno())
                 os.dup2(pipes[1], replies.fileno())
                 _reseed()
@@ -54,34 +60,10 @@ def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 child = None
-            for folder in folders:
-                _empty(folder, keep=before[folder].names)
-                if _state(folder) != before[folder]:
-                    os._exit(1)
+            empty(folder)
             control.send(DONE)
         else:  # the grader is gone
             os._exit(0)
-
-
-class _State(NamedTuple):
-    names: frozenset[str]
-    mode: int
-    attributes: tuple[str, ...]
-
-
-def _state(folder: str) -> _State:
-    """What a folder holds, and what it is. Its times are reset."""
-    os.utime(folder, (0, 0))
-    return _State(frozenset(os.listdir(folder)), os.stat(folder).st_mode, tuple(os.listxattr(folder)))
-
-
-def _empty(folder: str, keep: frozenset[str]) -> None:
-    for name in set(os.listdir(folder)) - keep:
-        path = os.path.join(folder, name)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.unlink(path)
 
 
 _SIZES = 32  # Python keeps objects of up to 16, 32, ... 512 bytes in places of their own

@@ -53,14 +53,18 @@ DENIED: dict[str, tuple[int, int | None]] = {
     # parts of the kernel that a notebook has no use for
     "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
-    # who else opens a file, as of the libraries that all see
-    "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
+    # who else opens a file, as of the libraries that all see; and to cut one, which Landlock covers from ABI 3 on
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262), "truncate": (76, 45),
     # memory that RLIMIT_AS does not count
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
     "memfd_secret": (447, 447),
+    # and the same things of other programs, where they are not in a name space of their own
+    "shmat": (30, 196), "shmctl": (31, 195), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
+    "semop": (65, 193), "semtimedop": (220, 192), "semctl": (66, 191), "mq_unlink": (241, 181), "syslog": (103, 116),
 }  # fmt: skip
 UNKNOWN: dict[str, tuple[int, int]] = {  # as if the kernel had no such call: programs then go on without it
     "clone3": (435, 435), "memfd_create": (319, 279),
+    "openat2": (437, 437),  # what it is to do cannot be looked at
 }  # fmt: skip
 PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and not done
     # Where root grades, /dev/null is the student's as far as the kernel can see, and the folders that can be written
@@ -73,9 +77,9 @@ PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and n
     "sched_setaffinity": (203, 122),  # of any process of this account
     "flock": (73, 32),  # a file that can be read can be locked, and all see the same libraries and model
 }  # fmt: skip
-CONDITIONAL: dict[str, tuple[int, int]] = {
+CONDITIONAL: dict[str, tuple[int, int | None]] = {
     "clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "prctl": (157, 167),
-    "sendto": (44, 206), "fcntl": (72, 25), "ioctl": (16, 29),
+    "sendto": (44, 206), "fcntl": (72, 25), "ioctl": (16, 29), "open": (2, None), "openat": (257, 56),
 }  # fmt: skip
 
 
@@ -92,6 +96,12 @@ def memory_bytes() -> int:
 def has_system_call_filter() -> bool:
     """Whether `apply` knows the system calls of this machine."""
     return sys.platform.startswith("linux") and os.uname().machine in AUDIT and sys.maxsize > 2**32
+
+
+def end_with_the_parent() -> None:
+    """A grader that is killed takes its workers along, where the system can do that."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 def _resource_limits(memory_bytes: int) -> list[str]:
@@ -130,7 +140,7 @@ def _system_call_filter() -> list[str]:
     head = ctypes.create_string_buffer(header, len(header))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
-    libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)  # a grader that is killed takes its workers along
+    end_with_the_parent()  # which the filter refuses to take back
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return []
     if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head), 0, 0) != 0:
@@ -142,13 +152,15 @@ def _system_call_filter() -> list[str]:
 # which make everybody else wait for a file, and signals to another process when a file is ready.
 _OF_FCNTL = (*range(5), *range(1030, 1035))
 _LOCKS_OF_FCNTL = (6, 7, 37, 38)  # answered as flock is; 5 and 36 ask for a lock, and are refused
+# To cut a file that is opened for reading, and to open for neither reading nor writing: what Landlock does not see
+_O_ACCMODE, _O_TRUNC = 0o3, 0o1000
 # FIOSETOWN and SIOCSPGRP, the same signals for sockets; FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, which stay with a folder
 _NOT_OF_IOCTL = (0x8901, 0x8902, 0x40086602, 0x401C5820)
 
 
 def filter_program(machine: str, own_pid: int) -> bytes:
     """Classic BPF over struct seccomp_data: the call's number at 0, the architecture at 4, 64-bit arguments from 16."""
-    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    load, equal, at_least, any_bit, keep_bits, give = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
     column = list(AUDIT).index(machine)
 
     def op(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -161,20 +173,26 @@ def filter_program(machine: str, own_pid: int) -> bytes:
         low, high = op(load, 16 + 8 * argument), op(load, 20 + 8 * argument)
         return [low, op(equal, 0, 0, 2), high, op(equal, 0, 1, 0), op(give, _EPERM), op(give, _ALLOW)]
 
-    def among(argument: int, values: Iterable[int], then: int, otherwise: int | list[bytes]) -> list[bytes]:
+    def among(argument: int, values: Iterable[int], then: int) -> list[bytes]:
         found = [part for value in values for part in (op(equal, value, 0, 1), op(give, then))]
-        rest = otherwise if isinstance(otherwise, list) else [op(give, otherwise)]
-        return [op(load, 16 + 8 * argument), *found, *rest]
+        return [op(load, 16 + 8 * argument), *found]
+
+    def no_odd_opening(argument: int) -> list[bytes]:
+        flags, odd = op(load, 16 + 8 * argument), op(equal, _O_ACCMODE, 0, 1)
+        cut = [op(keep_bits, _O_ACCMODE | _O_TRUNC), op(equal, _O_TRUNC, 2, 0)]
+        return [flags, *cut, op(keep_bits, _O_ACCMODE), odd, op(give, _EPERM), op(give, _ALLOW)]
 
     conditions = {
         "clone": [op(load, 16), op(any_bit, _CLONE_THREAD, 1, 0), op(give, _EPERM), op(give, _ALLOW)],
         "kill": only_own(0),
         "tgkill": only_own(0),
         "prlimit64": only_null(2),  # limits may be read
-        "prctl": among(0, [_PR_SET_PDEATHSIG], _EPERM, _ALLOW),
+        "prctl": [*among(0, [_PR_SET_PDEATHSIG], _EPERM), op(give, _ALLOW)],
         "sendto": only_null(4),  # what is connected already may be used: a socketpair
-        "fcntl": among(1, _OF_FCNTL, _ALLOW, among(1, _LOCKS_OF_FCNTL, _PRETEND, _EPERM)),
-        "ioctl": among(1, _NOT_OF_IOCTL, _EPERM, _ALLOW),
+        "fcntl": [*among(1, _OF_FCNTL, _ALLOW), *among(1, _LOCKS_OF_FCNTL, _PRETEND), op(give, _EPERM)],
+        "ioctl": [*among(1, _NOT_OF_IOCTL, _EPERM), op(give, _ALLOW)],
+        "open": no_odd_opening(1),
+        "openat": no_odd_opening(2),
     }
     program = [op(load, 4), op(equal, AUDIT[machine], 1, 0), op(give, _EPERM), op(load, 0)]
     if machine == "x86_64":
@@ -184,5 +202,6 @@ def filter_program(machine: str, own_pid: int) -> bytes:
             if numbers[column] is not None:
                 program += [op(equal, numbers[column], 0, 1), op(give, answer)]
     for name, condition in conditions.items():
-        program += [op(equal, CONDITIONAL[name][column], 0, len(condition)), *condition]
+        if (number := CONDITIONAL[name][column]) is not None:
+            program += [op(equal, number, 0, len(condition)), *condition]
     return b"".join([*program, op(give, _ALLOW)])

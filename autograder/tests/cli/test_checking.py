@@ -208,7 +208,7 @@ def test_another_model_can_be_used(student, tmp_path):
 def test_a_model_may_be_given_by_name_or_by_any_path(student, tmp_path, monkeypatch, given, wrapped):
     """The worker has a home and a folder of its own."""
     if not wrapped:
-        monkeypatch.setenv("AUTOGRADER_NO_BWRAP", "1")
+        monkeypatch.setenv("AUTOGRADER_SANDBOX", "limits")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     notebook = student(solution())
     if given in ("by name", "in the environment"):

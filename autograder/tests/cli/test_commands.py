@@ -164,7 +164,7 @@ def test_doctor_says_that_the_chosen_model_is_damaged(tmp_path):
 
 
 def test_doctor_notes_that_nothing_is_sandboxed(tmp_path):
-    result = autograder("doctor", cwd=tmp_path, AUTOGRADER_NO_BWRAP="1")
+    result = autograder("doctor", cwd=tmp_path, AUTOGRADER_SANDBOX="limits")
     assert result.returncode == 0
     assert "Not sandboxed" in result.stdout
     assert "before marking what others wrote" in result.stdout

@@ -182,7 +182,7 @@ def test_the_points_of_a_class_and_their_median():
 @pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
 def test_what_is_not_isolated_is_said_once_and_before_anything_is_marked(built, command):
     run = subprocess.run(
-        command, cwd=built.folder, env=ENVIRONMENT | {"AUTOGRADER_NO_BWRAP": "1"}, capture_output=True, text=True
+        command, cwd=built.folder, env=ENVIRONMENT | {"AUTOGRADER_SANDBOX": "limits"}, capture_output=True, text=True
     )
     assert run.stderr.count("Not sandboxed: ") == 1 and "Not sandboxed" not in run.stdout
     assert run.stderr.index("Not sandboxed: ") < (run.stderr + "graded in").index("graded in")

@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from autograder.grading.records import read_records
-from autograder.sandbox.isolation import isolation
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.marking import left_over, marks
+from autograder.tests.modes import works
 
-pytestmark = pytest.mark.skipif(not isolation().complete, reason="what is hidden or refused is so by bubblewrap")
+pytestmark = works("bubblewrap")
 
 SECONDS = 30
 ON = ["--SubmissionExporter.display_run=True", f"--SubmissionExporter.display_seconds={SECONDS}"]
@@ -188,7 +188,7 @@ def test_autograder_grade_does_the_same(course):
 
 def test_a_course_that_requires_the_sandbox_draws_nothing_without_it(course):
     required = "--SubmissionExporter.require_sandbox=True"
-    run = course.run("autograde", STAGE.assignment, "--force", required, *ON, AUTOGRADER_NO_BWRAP="1")
+    run = course.run("autograde", STAGE.assignment, "--force", required, *ON, AUTOGRADER_SANDBOX="limits")
     assert run.returncode == 1
     assert "Nothing was graded. Not sandboxed: " in run.stderr
     assert {s: m["grades"] for s, m in marks(course).items()} == {s: m["grades"] for s, m in course.without.items()}

@@ -17,9 +17,10 @@ from autograder.grading.grade import GradingError, Limits
 from autograder.grading.marker import Markers, Marking
 from autograder.grading.seed import course_secret
 from autograder.notebooks.errors import NotebookError
-from autograder.sandbox.isolation import isolation
+from autograder.sandbox.isolation import find_isolation
 from autograder.stages.samples import submissions_of
 from autograder.tests.course import ALL, NAME, STAGE, Course, own_cell
+from autograder.tests.modes import in_each
 from autograder.tests.waiting import wait_until
 
 LOOP = own_cell("while True: pass")
@@ -33,6 +34,7 @@ def course(tmp_path_factory):
     course.hand_in("right")
     course.hand_in("wrong", wrong.sources(STAGE))
     course.hand_in("looping", change=LOOP)
+    course.hand_in("looking", change=own_cell("open('/etc/passwd').close()"))
     course.hand_in("broken")
     course.path("broken").write_text("{", encoding="utf-8")
     return course
@@ -48,7 +50,7 @@ def marking(course, **changes):
         "given": source / "given.py",
         "secret": course_secret(course.folder),
         "limits": Limits(),
-        "sandboxed": isolation().complete,
+        "isolation": find_isolation(),
         "display_seconds": None,
     }
     return Marking(**values | changes)
@@ -132,17 +134,17 @@ def test_a_marker_that_ends_costs_one_submission_its_marks_and_another_takes_ove
     assert markers.mark("right").result.score == ALL
 
 
-def test_a_sandbox_that_was_there_at_first_is_not_done_without(course, monkeypatch):
-    """A marker never goes on with less than what the command said that it has."""
-    if not isolation().complete:
-        pytest.skip("bubblewrap does not work here")
-    monkeypatch.setenv("AUTOGRADER_NO_BWRAP", "1")
-    markers = Markers(marking(course, sandboxed=True))
-    for _ in range(2):
-        with pytest.raises(GradingError, match="bubblewrap is switched off"):
-            markers.mark("right")
-    assert len(markers._all) == 1
+@pytest.mark.parametrize("isolation", in_each())
+def test_a_marker_uses_the_sandbox_that_the_command_found_whatever_its_own_environment_says(
+    course, monkeypatch, isolation
+):
+    other = "limits" if isolation.sandboxed else "bubblewrap"
+    monkeypatch.setenv("AUTOGRADER_SANDBOX", other)
+    monkeypatch.setenv("PATH", "/nowhere")
+    markers = Markers(marking(course, isolation=isolation))
+    failed = [note.cell for note in markers.mark("looking").result.notes if note.kind == "cell-failed"]
     markers.close()
+    assert bool(failed) == isolation.sandboxed
 
 
 @posix

@@ -13,18 +13,16 @@ import sys
 
 import pytest
 
-from autograder.sandbox.isolation import isolation
 from autograder.tests.canary import Canary
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course
 from autograder.tests.hostile.attacks import ATTACKS, Attack
 from autograder.tests.hostile.attacks.taking import SECONDS
 from autograder.tests.hostile.marked import REQUIRED, earned, first_message, mark
 from autograder.tests.marking import left_over
+from autograder.tests.modes import works
 from autograder.tests.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(
-    not isolation().complete, reason=f"{isolation().missing} The hostile class is not marked."
-)
+pytestmark = works("bubblewrap")
 
 HONEST = ("adele", "mohammed", "zoe")  # the first, one in the middle and the last of the batch
 BY_NAME = {attack.name: attack for attack in ATTACKS}

@@ -8,10 +8,10 @@ import pytest
 
 from autograder.mutants import report
 from autograder.mutants.run import Mutant, Verdict, mark_all
-from autograder.sandbox.isolation import isolation
 from autograder.stages import find_stage
+from autograder.tests.modes import ISOLATIONS
 
-in_bubblewrap = pytest.mark.skipif(not isolation().complete, reason="mutants run in bubblewrap only")
+in_a_sandbox = pytest.mark.skipif(set(ISOLATIONS) <= {"limits"}, reason="mutants run in a sandbox only")
 STAGE = find_stage("failure-modes")
 SOURCES = {  # of the cell longest-common-prefix
     "shortest": "def longest_common_prefix(a, b):\n    return min(len(a), len(b))",
@@ -28,20 +28,20 @@ def marked():
     return tuple({v.id: v for v in mark_all(mutants, every_check=every_check)} for every_check in (True, False))
 
 
-@in_bubblewrap
+@in_a_sandbox
 def test_a_mistake_is_caught_and_an_equivalent_change_survives(marked):
     for verdicts in marked:
         assert [verdicts[name].caught for name in SOURCES] == [True, False, True]
 
 
-@in_bubblewrap
+@in_a_sandbox
 def test_every_check_is_run_only_where_names_are_wanted(marked):
     every_check, first_only = marked
     assert len(every_check["shortest"].lost) > 1
     assert len(first_only["shortest"].lost) == 1
 
 
-@in_bubblewrap
+@in_a_sandbox
 def test_a_mutant_that_loops_is_ended_soon(marked):
     verdict = marked[0]["loops"]
     assert set(verdict.names.values()) >= {"not-finished"}
@@ -51,12 +51,12 @@ def test_a_mutant_that_loops_is_ended_soon(marked):
 def test_without_a_sandbox_no_mutant_runs():
     done = subprocess.run(
         [sys.executable, "-m", "autograder.mutants", "failure-modes"],
-        env=os.environ | {"AUTOGRADER_NO_BWRAP": "1"},
+        env=os.environ | {"AUTOGRADER_SANDBOX": "limits"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("Not sandboxed: bubblewrap is switched off by AUTOGRADER_NO_BWRAP")
+    assert done.stderr.startswith("Not sandboxed: AUTOGRADER_SANDBOX asks for limits alone; ")
 
 
 def verdict(id, lost=(), names=None, cell="lookup"):

@@ -1,4 +1,4 @@
-"""Where bubblewrap does not work: it is said once, or refused; and what no sandbox can tell."""
+"""Where there is no sandbox: it is said once, or refused; and what no sandbox can tell."""
 
 import json
 import os
@@ -17,18 +17,20 @@ from autograder.stages.samples import solved_cells
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.hostile.attacks import ZEROS
 
-WITHOUT = {"AUTOGRADER_NO_BWRAP": "1"}
+WITHOUT = {"AUTOGRADER_SANDBOX": "limits"}
 REQUIRED = "--SubmissionExporter.require_sandbox=True"
+NOT_ALLOWED = "--SubmissionExporter.allow_unsandboxed=False"
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """Two submissions marked without bubblewrap, then a run that requires it."""
+    """Two submissions marked without a sandbox; then runs that require one, of everybody and of root alone."""
     course = Course(tmp_path_factory.mktemp("without"))
     course.hand_in("honest")
     course.hand_in("zeros", ZEROS)
     course.first = course.run("autograde", STAGE.assignment, **WITHOUT)
     course.refused = course.run("autograde", STAGE.assignment, "--force", REQUIRED, **WITHOUT)
+    course.not_allowed = course.run("autograde", STAGE.assignment, "--force", NOT_ALLOWED, **WITHOUT)
     return course
 
 
@@ -48,7 +50,7 @@ def test_marks_are_the_same(course):
 
 def test_a_run_says_once_what_is_not_isolated(course):
     assert course.first.returncode == 0
-    assert course.first.stderr.count("Not sandboxed: bubblewrap is switched off by AUTOGRADER_NO_BWRAP; ") == 1
+    assert course.first.stderr.count("Not sandboxed: AUTOGRADER_SANDBOX asks for limits alone; ") == 1
 
 
 def test_the_report_says_it_of_each_submission(course):
@@ -61,6 +63,12 @@ def test_a_course_that_requires_the_sandbox_grades_nothing_and_keeps_what_was_gr
     assert "Nothing was graded. Not sandboxed: " in course.refused.stderr
     assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}
     assert course.path("honest", "autograded").exists()
+
+
+def test_root_marks_nothing_without_a_sandbox_unless_the_course_allows_it(course):
+    assert course.not_allowed.returncode == (os.geteuid() == 0)
+    refused = "Nothing was graded. Root marks only in a sandbox: AUTOGRADER_SANDBOX asks for limits alone; "
+    assert (refused in course.not_allowed.stderr) == (os.geteuid() == 0)
 
 
 # What only the student's process can know

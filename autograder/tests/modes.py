@@ -1,0 +1,41 @@
+"""The sandbox modes that this machine has, so that tests can run in each of them."""
+
+import os
+from unittest import mock
+
+import pytest
+
+from autograder.sandbox.client import Cell
+from autograder.sandbox.isolation import MODE_VARIABLE, MODES, Isolation, SandboxMissing, find_isolation
+from autograder.worker.limits import has_system_call_filter
+
+
+def _found(mode: str) -> Isolation | None:
+    with mock.patch.dict(os.environ, {MODE_VARIABLE: mode}):
+        try:
+            return find_isolation.__wrapped__()
+        except SandboxMissing:
+            return None
+
+
+ISOLATIONS = {mode: found for mode in MODES if (found := _found(mode)) is not None}
+filtered = pytest.mark.skipif(not has_system_call_filter(), reason="no system call filter on this machine")
+
+
+def works(mode):
+    return pytest.mark.skipif(mode not in ISOLATIONS, reason=f"{mode} does not work here")
+
+
+def in_each(*modes):
+    """Parametrizes a test or a fixture by the Isolation of each of these modes, skipped where it does not work."""
+    return [pytest.param(ISOLATIONS.get(mode), id=mode, marks=works(mode)) for mode in modes or MODES]
+
+
+in_bubblewrap = works("bubblewrap")
+
+
+def ask(worker, expression, setup="import os, sys"):
+    """The value of an expression in the worker, as a plain value; the error's description when it raises one."""
+    assert worker.run_cell(Cell("ask", f"{setup}\ndef answer():\n    return {expression}\n")) is None
+    reply = worker.request({"op": "call", "name": "answer", "returns": "plain", "args": []})
+    return reply.get("value", reply.get("error"))
