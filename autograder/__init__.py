@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load_tokenizer,
         random_model,
     )
+    from autograder.toolkit.model.tokenizer import tokenizer_fingerprint
     from autograder.toolkit.model.weights import fingerprint as model_fingerprint
     from autograder.toolkit.play.guess import guess
     from autograder.toolkit.play.live import live_table, race, stream
@@ -41,6 +42,7 @@ _LAZY = {
     "load_tokenizer": ("autograder.toolkit.model", "load_tokenizer"),
     "random_model": ("autograder.toolkit.model", "random_model"),
     "model_fingerprint": ("autograder.toolkit.model.weights", "fingerprint"),
+    "tokenizer_fingerprint": ("autograder.toolkit.model.tokenizer", "tokenizer_fingerprint"),
     "check": ("autograder.judge.notebook_check", "check"),
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "timing": ("autograder.toolkit.timing", None),
@@ -75,6 +77,7 @@ __all__ = [
     "random_model",
     "stream",
     "timing",
+    "tokenizer_fingerprint",
 ]
 
 _in_worker = False  # set by autograder.worker: there the checks are run by the parent, never by a cell

@@ -244,9 +244,13 @@ autograder.charts.line_chart(
 )
 
 # %% [markdown]
-# **What you should see:** a right continuation differs from the whole pass by rounding alone, about 0.00001. The two
+# <details><summary>What you should see</summary>
+#
+# A right continuation differs from the whole pass by rounding alone, about 0.00001. The two
 # wrong ones are off by tens of thousands of times as much, from the first suffix token on, and a longer suffix does not
 # help. Being off by one row is no small mistake.
+#
+# </details>
 #
 # Now read what the model writes. Would you notice?
 
@@ -311,9 +315,13 @@ record(
 )
 
 # %% [markdown]
-# **What you should see:** with a clone, the length stays 200 and all three answers are right. Without, the first
+# <details><summary>What you should see</summary>
+#
+# With a clone, the length stays 200 and all three answers are right. Without, the first
 # request is right, which is why a test with one request passes. The second one continues the first one's text: its
 # logits are exactly those of prefix + A + B. If A and B came from two people, one has just read what the other wrote.
+#
+# </details>
 #
 # In a and b the answers were wrong. In c to f they are right, and the work is done for nothing.
 
@@ -442,7 +450,14 @@ autograder.check("lookup-leaves-a-token")
 # The same request came once before, so there is also an entry of all 2,432.
 #
 # The lookup below is the one the server had. It ranks the entries by length, with `n <= len(prompt)`, and takes the
-# longest whose ids match. **Before you run the cell, decide:** which entry does it take, and what is left to compute?
+# longest whose ids match.
+
+# %% tags=["chart"]
+taken = autograder.guess(
+    "Which entry does the server's lookup take?",
+    choices=["first rules", "system", "this prompt", "with answer", "none"],
+)
+taken
 
 
 # %% tags=["chart"]
@@ -502,6 +517,7 @@ def serve_quietly(prompt_ids, find):
 print(f"prompt: {len(prompt_ids):,} tokens. The server's lookup:")
 entry, ranking_cost = serve_quietly(prompt_ids, ranking_lookup)
 print("  reused:", entry.name if entry else "nothing", "|", ranking_cost)
+print(taken.beside("this prompt", "It leaves nothing to compute, and so nothing of it is reused."))
 
 # %% [markdown]
 # Every comparison of keys that should pass passes. The entry of 2,432 is chosen because it is the longest. It leaves
@@ -532,6 +548,58 @@ autograder.charts.bar_chart(
 )
 
 # %% [markdown]
+# ### Repair the server
+#
+# The wrong comparison is one fault. The other is the `except`: it hid the first for as long as the server ran. A server
+# may fall back to recomputing, and it must say so. This class stands for a server whose parts do what a word says, so
+# that each way can be tried.
+
+
+# %% setup="scripted-server"
+@dataclass
+class ScriptedServer:
+    """A server's parts. outcome: "hit" (an entry is found), "miss" (none is), "raises" (the reuse of it fails)."""
+
+    outcome: str
+
+    def find(self):
+        return None if self.outcome == "miss" else "entry"
+
+    def reuse(self, entry):
+        if self.outcome == "raises":
+            raise ValueError("the suffix is empty")
+        return "logits by reuse"
+
+    def recompute(self):
+        return "logits by recompute"
+
+
+# %% solution="serve-openly"
+def serve_openly(server):
+    """Answer one request: (the logits, a line for the log).
+
+    server.find() gives an entry or None; server.reuse(entry) gives logits, or raises; server.recompute() gives logits.
+    Without an entry, and where the reuse raises, the logits are recomputed.
+    The line is "hit", "miss", or "failed: " and what the error says.
+    """
+    ### BEGIN SOLUTION
+    entry = server.find()
+    if entry is None:
+        return server.recompute(), "miss"
+    try:
+        return server.reuse(entry), "hit"
+    except Exception as error:
+        return server.recompute(), f"failed: {error}"
+    ### END SOLUTION
+
+
+# %% check="step-serve-openly"
+autograder.check("step-serve-openly")
+
+# %% [markdown]
+# A line that says `failed` can be counted, and an alarm can be set on the count. In the log of the old server, the same
+# request was a miss like any other.
+#
 # ## A miss that explains itself
 #
 # A miss costs as much as a server without a cache, and the answer does not show it. So it has to speak. One line is
@@ -715,6 +783,35 @@ as_generated = tokenizer.encode(render_chat([*turn_1, answer]))
 in_history = tokenizer.encode(render_chat([*turn_1, stripped, thanks], add_generation_prompt=True))
 print("answer stripped in history:  ", explain_miss(as_generated, in_history))
 
+# %% [markdown]
+# What does the drift cost in the long run? Count the tokens that a conversation of six turns has computed so far, where
+# an entry that does not match is of no use.
+
+
+# %% tags=["chart"]
+def paid_by_turn(render):
+    """The tokens computed up to each of six turns, when each turn stores its prompt for the next."""
+    messages, stored, paid = [turn_1[0]], [], [0]
+    for turn in range(6):
+        messages = [*messages, {"role": "user", "content": f"What is said in scene {turn + 1}?"}]
+        live = tokenizer.encode(render(messages, add_generation_prompt=True))
+        common = longest_common_prefix(stored, live)
+        paid.append(paid[-1] + len(live) - (common if common == len(stored) else 0))
+        stored = live
+        messages = [*messages, {"role": "assistant", "content": "That the king is dead, my lord."}]
+    return paid[1:]
+
+
+turns = list(range(1, 7))
+autograder.charts.line_chart(
+    {"drifting template": (turns, paid_by_turn(drifting_render_chat)), "repaired": (turns, paid_by_turn(render_chat))},
+    x_label="turn",
+    y_label="computed so far",
+    y_unit="tokens",
+    title="Drift is paid at every turn",
+)
+
+# %% tags=["chart"]
 good_stored = saved_entry(tokenizer.encode(render_chat(turn_1, add_generation_prompt=True)))
 good_live = tokenizer.encode(render_chat(turn_2, add_generation_prompt=True))
 drift_cost = cost(live_ids, lookup([Entry(stored_ids)], live_ids))
@@ -787,14 +884,20 @@ by_newest = [agent_prompt(recall(messages[-1]), messages, rest) for messages in 
 by_first = [agent_prompt(recall(messages[0]), messages, rest) for messages in steps]
 
 
-def shares(prompts):
+def shared_by_step(prompts):
     """For each step after the first: (ids shared with the step before, ids in all)."""
     return [(longest_common_prefix(old, new), len(new)) for old, new in pairwise(prompts)]
 
 
+# %% tags=["chart"]
+part_lost = autograder.guess("The note at token 314 of 4,748 changes. How much is recomputed?", unit="%")
+part_lost
+
+# %% tags=["chart"]
+print(part_lost.beside(100 * (1 - longest_common_prefix(*by_newest[-2:]) / len(by_newest[-1]))))
 for name, prompts in (("newest message", by_newest), ("first message", by_first)):
     print(f"note chosen by the {name}:")
-    for step, (common, n) in enumerate(shares(prompts), 2):
+    for step, (common, n) in enumerate(shared_by_step(prompts), 2):
         print(f"  step {step}: {common:,} of {n:,} shared, {(n - common) / n:.1%} recomputed")
 
 # %% [markdown]
@@ -815,11 +918,12 @@ for name, prompts in (("newest message", by_newest), ("first message", by_first)
 def build_prompt(system, tools, messages, now=None, notes=()):
     """The text of a whole prompt: what stays the same first, what changes from call to call last.
 
-    system: a text. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
-    it. now: the time as a text, or None. notes: recalled notes, a list of texts, maybe empty.
+    system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
+    it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of such
+    strings, maybe empty.
     What render_chat makes of these, in this order:
         1. a message with the role "system": the text `system`, a newline, and the tools as one JSON list, with
-           nothing behind it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
+           nothing after it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
         2. the messages, all of them and as they are
         3. one message with the role "context": the time and then the notes, in their order, each on a line of its own.
            Without a time there is no line for it; without a time and notes there is no such message.
@@ -860,9 +964,9 @@ last = [
     tokenizer.encode(build_prompt(f"{head}\n{rest}", [], messages, notes=[recall(messages[-1])])) for messages in steps
 ]
 computed = {
-    "note by the newest message, in the system block": sum(n - common for common, n in shares(by_newest)),
-    "note by the newest message, last": sum(n - common for common, n in shares(last)),
-    "note by the first message, in the system block": sum(n - common for common, n in shares(by_first)),
+    "note by the newest message, in the system block": sum(n - common for common, n in shared_by_step(by_newest)),
+    "note by the newest message, last": sum(n - common for common, n in shared_by_step(last)),
+    "note by the first message, in the system block": sum(n - common for common, n in shared_by_step(by_first)),
 }
 before, now_ids, stable = by_newest[-2], by_newest[-1], by_first[-1]
 mutating_cost = cost(now_ids, saved_entry(now_ids[:314]))
@@ -883,7 +987,11 @@ autograder.charts.bar_chart(
 )
 
 # %% [markdown]
-# **What you should see:** over 20,000 tokens in the first case, a few hundred in the two others.
+# <details><summary>What you should see</summary>
+#
+# Over 20,000 tokens in the first case, a few hundred in the two others.
+#
+# </details>
 #
 # ## f. The same text, other tokens
 #
@@ -971,7 +1079,47 @@ record(
 # A blank at the end of a part is the usual trap: in GPT-2's vocabulary a blank belongs to the word after it. At a
 # special token nothing merges, so that is where a prefix may end. This is why each message begins with one.
 #
-# ## g. The near miss, and the loud miss
+# ### The same meaning in other words
+#
+# A prefix cache compares ids. It is no cache of answers, and knows nothing of meaning: a question that is asked in
+# other words shares what the two prompts have in common from the start, and no more.
+
+# %% tags=["chart"]
+asked = tokenizer.encode(render_chat([{"role": "user", "content": "Where does the king live?"}], True))
+for words in ("Where does the king live?", "Where does the king live now?", "In what place lives the king?"):
+    again = tokenizer.encode(render_chat([{"role": "user", "content": words}], True))
+    print(f"{words:32} shares {longest_common_prefix(asked, again):2} of {len(asked)} ids")
+
+# %% [markdown]
+# ### A conversation that is cut short
+#
+# When a conversation has grown too long, some programs replace its beginning by a summary (*compaction*). From then on
+# prompts are shorter. At the turn where it happens, everything after the system prompt is new.
+
+# %% tags=["chart"]
+chat = [{"role": "system", "content": filler(120, lambda text: len(tokenizer.encode(text)))}]
+cost_of_turn, stored, compacted = [], [], None
+for turn in range(1, 9):
+    chat += [{"role": "user", "content": f"And then, my lord? It is act {turn}."}]
+    if turn == 6:
+        chat[1:] = [{"role": "user", "content": "In short: five acts are over."}, chat[-1]]
+    live = tokenizer.encode(render_chat(chat, add_generation_prompt=True))
+    cost_of_turn.append(len(live) - longest_common_prefix(stored, live))
+    chat += [{"role": "assistant", "content": "The king goes to France, and the queen stays behind with her ladies."}]
+    stored = tokenizer.encode(render_chat(chat))
+print("tokens computed, turn by turn:", cost_of_turn)
+print(f"of a prompt of {len(live)} tokens at the end")
+
+# %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# A large first number, for the system prompt; then small ones, for each new message; and a larger one at turn 6,
+# where the summary and all that follows it are new. It is paid once. A program that compacts at every turn pays it
+# every time.
+#
+# </details>
+#
+# ## g. The near miss, and the miss that is reported
 #
 # Stored 5,923, common 5,919: a near miss. The lookup is right to refuse it, as an entry is used whole or not at all.
 # What the server does then is a choice, and two things must not happen: a wrong reuse, and silence. In c, `except
@@ -1068,9 +1216,13 @@ autograder.check("key-separates")
 # save space, and asks for 1,500 different prompts.
 
 # %% tags=["chart"]
+wrong_hits = autograder.guess("Of 1,500 prompts, how many find another prompt's entry under their 16 bits?")
+wrong_hits
+
+# %% tags=["chart"]
 facts = {
     "model": autograder.model_fingerprint(weights),
-    "tokenizer": f"byte-level BPE, {tokenizer.n_vocab} ids",
+    "tokenizer": autograder.tokenizer_fingerprint(tokenizer),
     "dtype": "float32",
     "layout": "n_head, n_seq, head_dim",
     "positions": "wpe from 0",
@@ -1078,15 +1230,18 @@ facts = {
 }
 shared_ids = tokenizer.encode(f"{START}system\nYou answer the questions of the company.")
 store = {cache_key(shared_ids, **facts): Entry(shared_ids)}
+print(f"other ids         {'hit' if cache_key(shared_ids[:-1], **facts) in store else 'miss'}")
 for about, change in (
     ("the same", {}),
-    ("another tenant", {"tenant": "Rose Theatre"}),
     ("another model", {"model": autograder.model_fingerprint(long_model)}),
+    ("another tokenizer", {"tokenizer": "0" * 64}),
     ("another dtype", {"dtype": "float16"}),
     ("another layout", {"layout": "n_seq, n_head, head_dim"}),
+    ("other positions", {"positions": "rotary, from 0"}),
+    ("another tenant", {"tenant": "Rose Theatre"}),
 ):
     found = cache_key(shared_ids, **{**facts, **change}) in store
-    print(f"{about:16} {'hit' if found else 'miss'}, equal ids")
+    print(f"{about:17} {'hit' if found else 'miss'}, equal ids")
 
 index, collisions = {}, []
 for i in range(1500):
@@ -1096,6 +1251,7 @@ for i in range(1500):
         collisions.append((index[short], ids))
     index.setdefault(short, ids)
 print(f"\n{len(collisions)} of 1,500 prompts found another prompt's entry under their own 16-bit digest")
+print(wrong_hits.beside(len(collisions)))
 if collisions:
     stored, live = collisions[0]
     print("  stored:", repr(tokenizer.decode(stored)), " live:", repr(tokenizer.decode(live)))
@@ -1134,7 +1290,7 @@ if collisions:
 #    stays.
 # 6. **One form for one content.** Sorted keys, no stray blanks, one start token; end a prefix at a special token.
 # 7. **The key holds everything the numbers depend on**, and the tenant. A digest is an index; the ids decide.
-# 8. **A miss is loud.** It says how much was shared and what came next on each side. No silent `except`.
+# 8. **A miss says why.** How much was shared, and what came next on each side. No silent `except`.
 # 9. **Measure the reuse**, not the idea of it: tokens computed per request, in the log, in production.
 #
 # And the table of what you have measured. Each line was made by your own functions, on this machine.
@@ -1149,10 +1305,33 @@ for i, line in enumerate(lines):
         print("  ".join("-" * width for width in widths))
 
 # %% [markdown]
-# **What you should see:** thirteen lines. Four of them diverge nowhere: the ids were right, and the use of the cache
+# <details><summary>What you should see</summary>
+#
+# Thirteen lines. Four of them diverge nowhere: the ids were right, and the use of the cache
 # was wrong. In the others the ids differ at one token. What stands behind it is paid for again, or, where nobody
 # compares the ids, wrong.
 #
-# This is the last stage. You have written GPT-2's inference, given it a memory, saved that memory, and seen how it is
-# lost. The tools of this notebook work on any engine whose token ids you can log: count the shared prefix of two
-# requests that should share one, and read the line.
+# </details>
+#
+# ## Find the bug
+#
+# One more failure, from the same family. Play with it, then choose the cause.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("failure-modes")
+bug
+
+# %% tags=["chart"]
+for saved_text in ("Answer the", "Answer the\n", "Answer"):
+    print(repr(saved_text), bug.function(saved_text, saved_text + "re is none.", tokenizer.encode))
+
+# %% tags=["chart"]
+autograder.question("failure-modes", 1)
+
+# %% tags=["chart"]
+autograder.question("failure-modes", 2)
+
+# %% [markdown]
+# This is the last stage that everybody is asked for. You have written GPT-2's inference, given it a memory, saved
+# that memory, and seen how it is lost. The tools of this notebook work on any engine whose token ids you can log:
+# count the shared prefix of two requests that should share one, and read the line.

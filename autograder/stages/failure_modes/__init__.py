@@ -1,6 +1,7 @@
 """The checks of stage 5, failure modes; students meet them in the order of these imports."""
 
 # isort: off
+from autograder.stages.failure_modes import steps  # noqa: F401
 from autograder.stages.failure_modes import ids  # noqa: F401
 from autograder.stages.failure_modes import lookup  # noqa: F401
 from autograder.stages.failure_modes import miss  # noqa: F401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -63,6 +64,11 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"Tokenizer(n_vocab={self.n_vocab})"
+
+
+def tokenizer_fingerprint(tokenizer: Tokenizer) -> str:
+    """A SHA-256 of everything that decides which ids a text gets: tokenizer.json, as hexadecimal digits."""
+    return hashlib.sha256(tokenizer._path.read_bytes()).hexdigest()
 
 
 def load_tokenizer(name_or_path: str | Path | None = None) -> Tokenizer:
