@@ -530,8 +530,10 @@ autograder.check("cache-file-round-trip")
 # **Refusals.** The check writes caches of other models with your own writer: one with other weights, some with a
 # single number changed, one with the same weights and another number of heads. It writes ids that do not fit the
 # rows or lie outside the vocabulary, and numbers that are not finite (here your writer may refuse as well; a file that
-# it leaves behind all the same must not be readable). It cuts a file off, empties it, and puts noise in its place. Any
-# `ValueError` counts: that it names the field is for whoever has to find the reason, and no check reads it.
+# it leaves behind all the same must not be readable). It cuts a file off, empties it, and puts noise in its place. If
+# your file has the format above, the check also makes files that your writer would not: with an array or a fact
+# missing, or with one that is wrong. Any `ValueError` counts: that it names the field is for whoever has to find the
+# reason, and no check reads it.
 
 # %% check="cache-file-refusals"
 autograder.check("cache-file-refusals")

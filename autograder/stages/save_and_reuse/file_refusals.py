@@ -16,6 +16,7 @@ from autograder.judge.words import tokens
 from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.files import expect_bits, file_name, read_back, same_bits, write_to
 from autograder.stages.save_and_reuse.shared import STAGE, expect_same, finish_refusals
+from autograder.stages.save_and_reuse.spoiled_files import spoiled_files
 from autograder.toolkit.model import GPT2Config
 from autograder.toolkit.model.weights import tensors_of
 
@@ -27,7 +28,7 @@ def cache_file_refusals(student, cases):
     """read_prefix_cache gives a ValueError for another model's cache and for a damaged file, and changes no cache."""
     model = cases.odd[1]  # with a layer, and a block, that is neither the first nor the last
     config, p = model.config, 6
-    ids = cases.ids(model, p, "prefix")
+    ids = [0, *cases.ids(model, p - 2, "prefix"), config.n_vocab - 1]  # the borders are inside
     kv = model.reference.run(ids).kv
     cache = student.make_cache(model, kv)
     before = student.read_cache(cache)
@@ -62,12 +63,12 @@ def cache_file_refusals(student, cases):
                 return  # what a writer that refuses leaves behind must not be readable, either
         refused(what, bug, path, model)
 
-    def refused(what: str, bug: Bug, path: str, by: JudgeModel) -> None:
+    def refused(what: str, bug: Bug | None, path: str, by: JudgeModel) -> None:
         try:
             student.handle("read_prefix_cache", path, by)
         except StudentError as error:
             if not error.loud:
-                failed.append((what, f"{error.sentence[:-1]}; a ValueError is expected", own.LIBRARY_ERROR))
+                failed.append((what, f"{error.sentence[:-1]}; a ValueError is expected", bug and own.LIBRARY_ERROR))
         else:
             failed.append((what, "read_prefix_cache returned a cache; a ValueError is expected", bug))
 
@@ -132,6 +133,10 @@ def cache_file_refusals(student, cases):
         if damaged and data.startswith(damaged) and comes_back_whole(damaged):
             continue  # some formats fill up their last block, and nothing is lost with the filling
         attempt(what, own.DAMAGE_ACCEPTED, lambda path, damaged=damaged: student.write_file(path, damaged))
+    for what, spoiled in spoiled_files(data, config):
+        path = file_name(cases, what)
+        student.write_file(path, spoiled)
+        refused(what, None, path, model)
     finish_refusals(failed)
     expect_same(before, student.read_cache(back), model, p, "reading files that do not fit")
     expect_good("after those that do not")

@@ -1127,4 +1127,22 @@ WRONG = [
         (FILE_REFUSALS,),
         "library-error",
     ),
+    Wrong(
+        "reader-trusts-the-writer",
+        "Only the writer looks at the arrays.",
+        ((READ, "    check_tensors(tensors, weights)\n", ""),),
+        (FILE_REFUSALS,),
+    ),
+    Wrong(
+        "facts-partly-compared",
+        "The layout in the file may be any.",
+        ((READ, ".items():", ".items():\n        if field == 'layout':\n            continue"),),
+        (FILE_REFUSALS,),
+    ),
+    Wrong(
+        "array-missing",
+        "A file without ids ends in a KeyError.",
+        ((READ, 'tensors.get("prefix_ids", np.empty(0, np.int64))', 'tensors["prefix_ids"]'),),
+        (FILE_REFUSALS,),
+    ),
 ]
