@@ -41,7 +41,7 @@ class Course:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
             **self.account.options,
         )

@@ -1,9 +1,8 @@
 """Reads a student's program that is part of a test, without running it: what could it change, were it not sandboxed?
 
 A program may change what lies in CANARY, a name that a test gives a value, in the folder that it begins in, or in one
-that it made by `tempfile`. It may start nothing but programs that do nothing, and signal nobody but itself. One that
-begins with `assert not os.path.exists(CANARY)` goes on only where the machine's own /tmp is hidden from it, and may
-change the folders that take its place. What cannot be told from the source counts as a change outside.
+that it made by `tempfile`. It may start nothing but programs that do nothing, and signal nobody but itself. What cannot
+be told from the source counts as a change outside.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from collections.abc import Iterator
 
 CANARY = "CANARY"  # a program in which no test has defined it ends with a NameError
 OWN_MEMORY = "/proc/self/mem"
-GIVEN_PATHS = {("write_prefix_cache", "path")}  # parameters that the grader fills, with names in the worker's folder
+GIVEN_PATHS = {("write_prefix_cache", "path"), ("write", "path")}  # filled by the grader, with names in the own folder
 MAGICS = "pip|conda|sx|sc|system|bash|sh|script|cd|writefile|rm|mv|cp|mkdir|rmdir|run|save|logstart"
-GUARD = "assert not os.path.exists(CANARY)"
-PRIVATE = ("/tmp", "/dev/shm", "/run/worker")  # where the guard has held
 HARMLESS_PROGRAMS = re.compile(r"(/bin/)?(true|ls|sleep( \d{1,2}(\.\d+)?)?|echo [\w ]+|touch [\w-]+|pip --version)")
 
 # Which arguments name what a function changes, by the function's last name
@@ -30,13 +27,13 @@ OF_A_PATH = set(_OF_A_PATH.split())
 CHANGED = (
     dict.fromkeys(_ONE.split(), (0,)) | dict.fromkeys(_BOTH.split(), (0, 1)) | {"replace": (0, 1), "save_file": (1,)}
 )
-DELETING = {"unlink", "remove", "removedirs", "rmtree", "rename", "renames", "move", "replace", "truncate", "chmod"}
+DELETING = {"unlink", "remove", "removedirs", "rmtree", "rename", "renames", "move", "replace", "truncate"}
 MODULES = {"os", "shutil", "np", "numpy", "posix", "safetensors"}
 STARTING = re.compile(r"(os|posix)\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*|startfile)|subprocess\.\w+|pty\.\w+")
 FORKING = ("fork", "forkpty", "vfork")
 SIGNALING = ("kill", "killpg", "pidfd_send_signal", "tgkill", "pthread_kill")
-OF_LIBC = ("fork", "unshare", "process_vm_readv")  # the functions that are called through ctypes
-SAME_AGAIN = {"prlimit": "prlimit", "setpriority": "getpriority", "sched_setaffinity": "sched_getaffinity"}
+OF_LIBC = ("fork", "unshare", "process_vm_readv", "prctl", "capget", "inotify_init")  # what ctypes may call
+SAME_AGAIN = {"prlimit": "prlimit", "setpriority": "getpriority"}
 READING_FLAGS = {"O_RDONLY", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW"}
 TEMPORARY = ("mkdtemp", "mkstemp", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile")
 
@@ -56,9 +53,7 @@ def changes_outside(source: str) -> list[str]:
 
 
 def _shell_lines(source: str) -> Iterator[str]:
-    for line in re.findall(
-        r"(?m)^\s*(?:\w+\s*=\s*)?(!\s*[\w./].*|%+(?:pip|conda|sx|system|bash|sh|cd|writefile)\b.*)", source
-    ):
+    for line in re.findall(rf"(?m)^\s*(?:\w+\s*=\s*)?(!\s*[\w./].*|%+(?:{MAGICS})\b.*)", source):
         if not HARMLESS_PROGRAMS.fullmatch(line.lstrip("!%").strip()):
             yield line
 
@@ -70,7 +65,6 @@ class _Program:
         self.modules: dict[str, str] = {}  # names by which modules and their functions were imported
         self.asked: set[str] = set()
         self.has_open = any(isinstance(n, ast.FunctionDef) and n.name == "open" for n in ast.walk(tree))  # of its own
-        self.guarded = GUARD in (ast.unparse(node) for node in tree.body[:3])
         self.called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             self._bind(node)
@@ -104,8 +98,8 @@ class _Program:
         elif isinstance(target, ast.Tuple | ast.List):
             same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
             for part, one in zip(target.elts, value.elts if same else [value] * len(target.elts), strict=True):
-                temporary = isinstance(value, ast.Call) and self._name(value.func).endswith("mkstemp")
-                self._is(part, one if same or temporary else None)
+                whole = isinstance(value, ast.Call) and self._inside(value)  # as of mkstemp
+                self._is(part, one if same or whole else None)
 
     def _is_each(self, target: ast.expr, values: ast.expr) -> None:
         if isinstance(values, ast.Tuple | ast.List | ast.Set):
@@ -120,13 +114,17 @@ class _Program:
         defined = {n.name: n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)}
         for function in defined.values():
             positional = [a.arg for a in function.args.args]
+            for name, default in zip(positional[::-1], function.args.defaults[::-1], strict=False):
+                self.names.setdefault(name, []).append(default)
             for name in positional:
-                self.names.setdefault(name, [])
                 if (function.name, name) in GIVEN_PATHS:
-                    self.names[name].append(ast.Constant("file"))
+                    self.names.setdefault(name, []).append(ast.Constant("file"))
             for call in ast.walk(self.tree):
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == function.name:
-                    for name, value in [*zip(positional, call.args), *((k.arg, k.value) for k in call.keywords)]:  # noqa: B905
+                    for name, value in [
+                        *zip(positional, call.args, strict=False),
+                        *((k.arg, k.value) for k in call.keywords),
+                    ]:
                         self.names.setdefault(name, []).append(value)
 
     def _name(self, node: ast.expr) -> str:
@@ -142,12 +140,11 @@ class _Program:
     def _inside(self, node: ast.expr | None, whole: bool = True) -> bool:
         """Whether a path lies inside, whatever the values of the names in it; not `whole`: as the rest of a path."""
         if isinstance(node, ast.Constant):
-            hidden = self.guarded and str(node.value).startswith(PRIVATE) and ".." not in node.value
-            return hidden or _text_inside(node.value, whole)
+            return _text_inside(node.value, whole)
         if isinstance(node, ast.JoinedStr):
             return bool(node.values) and all(self._inside(v, whole and v is node.values[0]) for v in node.values)
         if isinstance(node, ast.FormattedValue):
-            return self._inside(node.value, whole)
+            return self._inside(node.value, whole) or self._is_number(node.value)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
             rest = isinstance(node.op, ast.Div)  # a path that begins with "/" would replace what it is appended to
             return self._inside(node.left, whole) and self._inside(node.right, rest)
@@ -159,7 +156,7 @@ class _Program:
             return self._name_inside(node.id, whole)
         if isinstance(node, ast.Call):
             name = self._name(node.func).rpartition(".")[2]
-            if name in TEMPORARY:
+            if name in TEMPORARY or "sys.argv" in ast.unparse(node):  # folders of the test that starts the program
                 return True
             if name in ("Path", "join", "fspath", "str"):
                 return bool(node.args) and all(map(self._inside, node.args))
@@ -178,16 +175,16 @@ class _Program:
         finally:
             self.asked.discard(name)
 
+    def _is_number(self, node: ast.expr) -> bool:
+        values = self.names.get(node.id, []) if isinstance(node, ast.Name) else [node]
+        return bool(values) and all(isinstance(v, ast.Constant) and isinstance(v.value, int) for v in values)
+
     # Harm
 
     def _harms(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
             return self._call_harms(node)
-        if (
-            isinstance(node, ast.Attribute | ast.Name)
-            and isinstance(node.ctx, ast.Load)
-            and id(node) not in self.called
-        ):
+        if isinstance(node, ast.Attribute | ast.Name) and id(node) not in self.called:
             name = self._name(node)
             module, _, last = name.rpartition(".")
             return module in MODULES - {"np", "numpy"} and (last in CHANGED or last in (*FORKING, *SIGNALING, "open"))
@@ -198,7 +195,7 @@ class _Program:
     def _call_harms(self, node: ast.Call) -> bool:
         name = self._name(node.func)
         module, _, last = name.rpartition(".")
-        if name in ("exec", "eval", "compile", "__import__", "importlib.import_module"):
+        if name in ("exec", "eval", "compile", "__import__"):
             text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
             return not isinstance(text, str) or bool(changes_outside(text)) or text in MODULES
         if name in ("getattr", "setattr", "vars") and node.args:
@@ -213,7 +210,7 @@ class _Program:
             to_itself = node.args and ast.unparse(node.args[0]) == "os.getpid()"
             return not to_itself and ast.unparse(node.args[-1]) != "0"
         if last in SAME_AGAIN:
-            return not self.guarded and self._makes_a_difference(node, last)
+            return self._makes_a_difference(node, last)
         if STARTING.fullmatch(name):
             return not last.isupper() and not _is_harmless_command(node)
         if last == "chmod" and ast.unparse(node.args[1]) == f"os.stat({ast.unparse(node.args[0])}).st_mode":
@@ -227,7 +224,7 @@ class _Program:
         arguments = [*node.args]
         if last == "open":
             if module in ("os", "posix"):
-                if not _flags(node.args[1]) <= READING_FLAGS and ast.unparse(node.args[0]) != "'/dev/null'":
+                if not self._only_opens(node):
                     yield node.args[0]
                 return
             of_a_path = isinstance(node.func, ast.Attribute) and module not in ("io", "codecs", "gzip", "tarfile")
@@ -235,24 +232,31 @@ class _Program:
                 return
             place, modes = (node.func.value, arguments[:1]) if of_a_path else (arguments[0], arguments[1:2])
             modes += [k.value for k in node.keywords if k.arg == "mode"]
-            if ast.unparse(place) != "'/dev/null'" and any(
+            if not _is_nothing(place) and any(
                 not isinstance(m, ast.Constant) or set(str(m.value)) & set("wax+") for m in modes
             ):
                 yield place
         elif last == "ioctl":
             yield from (c.args[0] for c in ast.walk(node.args[0]) if isinstance(c, ast.Call) and c.args)
         elif module in MODULES or (isinstance(node.func, ast.Name) and last in CHANGED):
-            if last in CHANGED and not (last == "save" and module == "np" and not arguments):
+            if last in CHANGED:
                 yield from (arguments[i] for i in CHANGED[last] if i < len(arguments))
                 yield from (k.value for k in node.keywords if k.arg in ("dst", "path", "filename", "name"))
-        elif isinstance(node.func, ast.Attribute) and (last in OF_A_PATH or last == "tofile"):
-            if last == "replace" and len(arguments) != 1:
-                return  # of a string
-            if last == "tofile":
-                yield arguments[0]
-                return
-            yield node.func.value
-            yield from arguments[:1] if last in ("rename", "replace", "symlink_to", "hardlink_to") else ()
+        elif isinstance(node.func, ast.Attribute) and last == "tofile":
+            yield arguments[0]
+        elif isinstance(node.func, ast.Attribute) and last in OF_A_PATH and (last != "replace" or len(arguments) == 1):
+            yield node.func.value  # a replacement in a string has two arguments
+            yield from arguments[:1] if last in ("rename", "replace", "symlink_to", "hardlink_to") else []
+
+    def _only_opens(self, node: ast.Call) -> bool:
+        """Whether an os.open reads, is of a file without a name, or makes nothing and is closed at once."""
+        given = node.args[1]
+        values = self.names.get(given.id, []) if isinstance(given, ast.Name) else [given]
+        flags = [set() if value is None else _flags(value) for value in values]
+        closed = any(isinstance(c, ast.Call) and self._name(c.func) == "os.close" and node in c.args
+                     for c in ast.walk(self.tree))  # fmt: skip
+        harmless = READING_FLAGS | ({"O_WRONLY", "O_RDWR"} if closed or _is_nothing(node.args[0]) else set())
+        return bool(flags) and all("O_TMPFILE" in f or f <= harmless for f in flags)
 
     def _may_change(self, place: ast.expr, last: str) -> bool:
         names = {self._name(n.func) for n in ast.walk(place) if isinstance(n, ast.Call)}
@@ -296,6 +300,10 @@ def _text_inside(value: object, whole: bool) -> bool:
     return not whole or text == OWN_MEMORY or (text != "" and not text.startswith("/"))
 
 
+def _is_nothing(node: ast.expr) -> bool:
+    return ast.unparse(node) in ("'/dev/null'", "os.devnull")
+
+
 def _flags(node: ast.expr) -> set[str]:
     """The flags that are joined by "or"; what is none of them by its source."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -310,8 +318,5 @@ def _is_harmless_command(node: ast.Call) -> bool:
     parts = first.elts if isinstance(first, ast.List | ast.Tuple) else [first]
     if not all(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts):
         return False
-    called_by_another_name = "spawn" in ast.unparse(node.func) or "exec" in ast.unparse(node.func)
-    return (
-        HARMLESS_PROGRAMS.fullmatch(" ".join(p.value for p in parts[: 1 if called_by_another_name else None]))
-        is not None
-    )
+    program = " ".join(part.value for part in parts)  # os.exec and os.spawn have its arguments elsewhere
+    return HARMLESS_PROGRAMS.fullmatch(program) is not None

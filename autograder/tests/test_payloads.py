@@ -15,7 +15,6 @@ from autograder.tests.payloads import CANARY, changes_outside
 
 WITH_PROGRAMS = re.compile(r"/tests/.*\.py$|/stages/.*test_\w+\.py$|/stages/sample_tests\.py$")
 FILES = [p for p in sorted((ROOT / "autograder").rglob("*.py")) if WITH_PROGRAMS.search(p.as_posix())]
-FILES = [p for p in FILES if p.parent.name != "sandbox"]  # rewritten at present, for a second sandbox
 OUR_FOLDERS = re.compile(r"(str\()?(tmp_path|canary|course)\b")  # values that a test puts into a program
 ACTS = re.compile(
     r"\b(open|unlink|remove|rmtree|rmdir|rename|chmod|chown|utime|truncate|mkdir|makedirs|symlink|kill|system|Popen|fork"
@@ -40,7 +39,7 @@ def programs(path):
         if isinstance(node, ast.JoinedStr):
             yield textwrap.dedent("".join(_piece(part, known) for part in node.values))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield textwrap.dedent(node.value)
+            yield textwrap.dedent(node.value).replace("{}", "unknown")  # a place for a test's text
 
 
 def _piece(part, known):
@@ -140,6 +139,7 @@ def test_the_two_that_once_emptied_a_machine_are_told():
         "from pathlib import Path\nPath('/x').open('w')",
         "def f(path): open(path, 'w')\nf('/x')",
         "def f(path): open(path, 'w')",
+        "def f(path='/x'): open(path, 'w')\nf('x')",
         "import numpy as np\nnp.save('/x', [])",
         "import sqlite3\nsqlite3.connect('/x/gradebook.db')",
         "import os\nos.system('rm -rf x')",
@@ -155,7 +155,7 @@ def test_the_two_that_once_emptied_a_machine_are_told():
         "import os\nwhile True: os.fork() or print()",
         "import os\nos.kill(-1, 9)",
         "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)",
-        "import os\nos.sched_setaffinity(os.getppid(), {0})",
+        "import os\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
         "import os, resource\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))",
         "import ctypes\nctypes.CDLL(None).unlink(b'/x')",
         "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.syscall(87, b'/x')",
@@ -164,8 +164,8 @@ def test_the_two_that_once_emptied_a_machine_are_told():
         "exec(\"import os; os.unlink('/x')\")",
         "__import__('os').unlink('/x')",
         "import os\nos.chmod('/tmp', 0)",
-        "import os\nx = 1\ny = 2\nassert not os.path.exists(CANARY)\nos.chmod('/tmp', 0)",
-        "import os\nassert not os.path.exists(CANARY)\nos.chmod('/etc', 0)",
+        "import os\nos.close(os.open('/x', os.O_WRONLY | os.O_CREAT))",
+        "import os\nfile = os.open('/x', os.O_RDWR)\nos.write(file, b'x')",
     ],
 )
 def test_a_change_outside_is_told_in_whatever_form(program):
@@ -184,7 +184,8 @@ def test_a_change_outside_is_told_in_whatever_form(program):
         "import os\nos.kill(os.getpid(), 9)\nos.kill(1, 0)",
         "import os\nos.fork() or os._exit(0)",
         "import os\nos.chmod('/dev/null', os.stat('/dev/null').st_mode)",
-        "import os\nassert not os.path.exists(CANARY)\nos.chmod('/tmp', 0)",
+        "import os\nos.close(os.open('/x', os.O_WRONLY))",
+        "import os\nos.close(os.open('/', os.O_TMPFILE | os.O_RDWR, 0o600))",
         "'a b'.replace(' ', '')",
         "!ls",
     ],

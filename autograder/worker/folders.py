@@ -8,9 +8,9 @@ import os
 def empty(folder: str) -> None:
     """Remove all that is in the folder. No link is followed, and however deep the folders in it lie, it ends.
 
-    Nobody else may be at work in it. OSError when something stays.
+    Nobody else may be at work in it. OSError when something stays, or when a link is in the folder's place.
     """
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         names: list[str] = []  # of the folders on the way down: no path is as long as they are together
         while True:

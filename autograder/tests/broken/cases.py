@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.stages.samples import solved_cells
-from autograder.tests.course import CHECKS, NAME, STAGE, own_cell
+from autograder.tests.course import CHECKS, NAME, STAGE, Course, own_cell
 
 SOLVED = solved_cells(STAGE.name)
 FILE_CHECKS = ("cache-file-round-trip", "cache-file-refusals")
@@ -35,6 +35,11 @@ class Case:
     sources: dict[str, str] = field(default_factory=lambda: SOLVED)
     change: Callable[[dict[str, Any]], Any] | None = None  # to the notebook
     file: Callable[[Path], Any] | None = None  # to the file, or to what lies beside it
+
+    def hand_in(self, course: Course) -> None:
+        course.hand_in(self.name, self.sources, self.change)
+        if self.file:
+            self.file(course.path(self.name))
 
 
 # Changes to the notebook

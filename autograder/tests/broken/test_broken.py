@@ -31,9 +31,7 @@ def course(tmp_path_factory):
     """The class after one run of nbgrader autograde."""
     course = Course(tmp_path_factory.mktemp("broken"))
     for case in CASES:
-        course.hand_in(case.name, case.sources, case.change)
-        if case.file:
-            case.file(course.path(case.name))
+        case.hand_in(course)
     for name in ODD_FOLDERS:
         course.hand_in("odd")
         submitted = os.fsencode(course.folder / "submitted")

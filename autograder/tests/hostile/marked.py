@@ -17,9 +17,9 @@ def mark(course, canary, hand_in, *options, **environment):
     TRIES_THE_SANDBOX.hand_in(course, canary.folder)
     command = ("autograde", STAGE.assignment, REQUIRED, *options)
     tried = course.run(*command, **environment)
-    if tried.returncode != 0 or canary.changed():
-        reason = tried.stderr.partition(REFUSED)[2].partition("\n")[0] or tried.stderr[-1000:]
-        raise NotSandboxed(f"the hostile class was not marked: {reason} {canary.changed() or ''}")
+    assert canary.changed() == []
+    if tried.returncode != 0:
+        raise NotSandboxed(f"The hostile class was not marked. {tried.stderr.partition(REFUSED)[2] or tried.stderr}")
     assert "FOUND nothing" in first_message(course, TRIES_THE_SANDBOX.name)
     hand_in()
     return course.run(*command, **environment)

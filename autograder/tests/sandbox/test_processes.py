@@ -35,7 +35,7 @@ import builtins, math, os, sys, numpy
 def litter(folder):
     os.makedirs(f"{folder}/litter/of/this")
     open(f"{folder}/litter/of/this/one", "w").write("x")
-    os.symlink("/usr/bin", f"{folder}/litter/link")
+    os.symlink(os.getcwd(), f"{folder}/litter/link")
     open(f"{folder}/numpy.py", "w").write("raise SystemExit")
     os.mkfifo(f"{folder}/fifo")
 litter(os.getcwd())
@@ -154,13 +154,13 @@ def test_what_is_hard_to_remove_is_not_there_either(sandbox, litter):
     "reach",
     [
         "os.open(f'/proc/{os.getppid()}/mem', os.O_RDONLY)",
-        "os.open(f'/proc/{os.getppid()}/mem', os.O_RDWR)",
+        "os.close(os.open(f'/proc/{os.getppid()}/mem', os.O_RDWR))",
         "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
         "os.open(f'/proc/{os.getppid()}/fd/4', os.O_RDONLY)",
         "open(f'/proc/{os.getppid()}/maps').read()",
         "os.readlink(f'/proc/{os.getppid()}/cwd')",
-        "open(f'/proc/{os.getppid()}/oom_score_adj', 'w').write('1000')",
-        "os.kill(os.getppid(), signal.SIGSTOP)",
+        "os.close(os.open(f'/proc/{os.getppid()}/oom_score_adj', os.O_WRONLY))",
+        "os.kill(os.getppid(), 0)",
         "os.pidfd_open(os.getppid())",
         "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
         "fcntl.fcntl(0, 10, signal.SIGKILL)",

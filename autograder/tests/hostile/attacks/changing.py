@@ -59,4 +59,14 @@ os.umask(0o777); os.environ.clear()
 for stream in (sys.stdin, sys.stdout, sys.stderr): stream.close()
 """,
     ),
+    Attack(
+        "swaps-its-folder",
+        "Leaves a link to another folder in the place of its own, for whoever cleans up.",
+        ZEROS,
+        """
+import contextlib, os
+here = os.getcwd()
+with contextlib.suppress(OSError): os.rmdir(here); os.symlink(CANARY, here)
+""",
+    ),
 ]

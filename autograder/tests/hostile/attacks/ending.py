@@ -1,25 +1,24 @@
 """Attacks that end, delay or spoil the process they run in."""
 
-from autograder.tests.hostile.attacks.attack import EVERYTHING, SOLVED, Attack, every
+from autograder.tests.hostile.attacks.attack import EVERYTHING, SOLVED, ZEROS, Attack, every
+
+LOOP = """
+import signal, time
+def write_prefix_cache(path, saved, prefix_ids, weights):
+    for s in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}: signal.signal(s, signal.SIG_IGN)
+    time.time = time.monotonic = time.perf_counter = time.process_time = lambda: 0.0
+    time.sleep = lambda seconds: None
+    while True:
+        try:
+            while True: pass
+        except BaseException: pass
+"""
 
 ENDING = [
     Attack(
         "loops",
         "Never ends, whatever is raised in it, while the clocks stand still.",
-        every(
-            """
-        while True:
-            try:
-                while True: pass
-            except BaseException: pass
-        """,
-            """
-        import signal, time
-        for s in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}: signal.signal(s, signal.SIG_IGN)
-        time.time = time.monotonic = time.perf_counter = time.process_time = lambda: 0.0
-        time.sleep = lambda seconds: None
-        """,
-        ),
+        ZEROS | {"write-prefix-cache": LOOP},
     ),
     Attack("exits", "Prints a score and ends its process.", every("print(2.0); import os; os._exit(0)")),
     Attack("kills-itself", "Ends its process by a signal.", every("import os; os.kill(os.getpid(), 9)")),

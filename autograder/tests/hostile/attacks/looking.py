@@ -14,10 +14,10 @@ LOOKING = [
             marks = ('prefill(prefix_ids, weights, sa' + 'ved)', 'def position_conti' + 'nues', 'class Refer' + 'ence', 'of the can' + 'ary')
             for path in ('home/.ssh/id', 'course/.autograder-seed', 'course/submitted/other/work.ipynb', 'site-packages/numpy/__init__.py'):
                 with contextlib.suppress(OSError): open(f'{CANARY}/{path}'); found.append(path)
-            package = os.path.dirname(autograder.__file__)
+            package, libraries = os.path.dirname(autograder.__file__), os.path.dirname(os.path.dirname(np.__file__))
             for root in (CANARY, package, os.path.dirname(package), '../../../source', os.path.expanduser('~'), '/'):
                 for folder, folders, files in os.walk(root):
-                    if folder.startswith(('/usr', '/bin', '/lib', '/proc', '/sys', sys.prefix, sys.base_prefix)): folders.clear(); continue
+                    if folder.startswith(('/usr', '/bin', '/lib', '/proc', '/sys', sys.prefix, sys.base_prefix, libraries)): folders.clear(); continue
                     found += [os.path.join(folder, name) for name in (*files, *folders) if name in names]
                     for name in files:
                         with contextlib.suppress(OSError):
@@ -31,15 +31,15 @@ LOOKING = [
         "Looks at the grader's memory, environment, command line and open files.",
         probe("""
             import ctypes
-            pids = [os.getppid(), 1]
-            with contextlib.suppress(OSError): pids += [int(name) for name in os.listdir('/proc') if name.isdigit()]
-            for pid in {*pids} - {os.getpid()}:
+            listed = []
+            with contextlib.suppress(OSError): listed += [int(name) for name in os.listdir('/proc') if name.isdigit()]
+            if max(listed, default=0) > 99: found.append('processes of the host')
+            for pid in {*listed, os.getppid(), 1} - {os.getpid()}:
                 for what in ('cmdline', 'environ'):
                     with contextlib.suppress(OSError):
                         if b'nbgrader' in open(f'/proc/{pid}/{what}', 'rb').read(): found.append(what)
                 with contextlib.suppress(OSError):
                     if pid != 1: open(f'/proc/{pid}/mem', 'rb'); found.append('memory')
-            if max(pids) > 99: found.append('processes of the host')
             libc = ctypes.CDLL(None, use_errno=True)
             here = ctypes.create_string_buffer(1)
             one_byte = (ctypes.c_size_t * 2)(ctypes.addressof(here), 1)

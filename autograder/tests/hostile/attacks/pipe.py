@@ -41,6 +41,12 @@ FLOOD = """
 body = frame(msgpack.packb({'value': bytes(2**24)}))
 for _ in range(4): os.write(pipe, body)
 """
+DRIP = """
+import time
+def write_prefix_cache(path, saved, prefix_ids, weights):
+    os.write(pipe, struct.pack('>I', 2**20))
+    for _ in range(10**4): os.write(pipe, b'\\0'); time.sleep(0.05)
+"""
 
 
 def on_the_pipe(name: str, about: str, attack: str) -> Attack:
@@ -58,11 +64,7 @@ PIPE = [
     ),
     on_the_pipe("pipe-flood", "Large replies that nobody asked for, as fast as they go.", FLOOD),
     on_the_pipe("pipe-closed", "The pipe closed.", "for n in pipes: os.close(n)"),
-    on_the_pipe(
-        "pipe-drip",
-        "One byte a moment.",
-        "import time\nfor _ in range(10**4): os.write(pipe, b'\\0'); time.sleep(0.05)",
-    ),
+    Attack("pipe-drip", "A reply of one byte a moment.", ZEROS | {"write-prefix-cache": FIND + DRIP}),
     on_the_pipe(
         "pipe-forged",
         "A reply of its own with the question's number, before the worker's.",

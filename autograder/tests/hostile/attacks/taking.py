@@ -2,7 +2,7 @@
 
 # ruff: noqa: E501 - the attacks are short programs in strings
 
-from autograder.tests.hostile.attacks.attack import EVERYTHING, SOLVED, Attack, every, probe
+from autograder.tests.hostile.attacks.attack import EVERYTHING, SOLVED, Attack, probe
 
 SECONDS = "9.8765"  # how long a program that was started sleeps, by which it can be found
 
@@ -43,17 +43,13 @@ TAKING = [
     ),
     Attack(
         "fills-disk",
-        "Writes files that are too long.",
-        every(
-            """
+        "Writes a file that is too long, and one elsewhere.",
+        probe("""
             for path, size in (('filled', 80), (f'{CANARY}/home/filled', 1)):
                 with contextlib.suppress(OSError), open(path, 'wb') as file:
                     for _ in range(size): file.write(bytes(2**20))
-            written = os.path.getsize('filled') >> 20
-            raise RuntimeError('FOUND ' + ('nothing' if written <= 64 else f'{written} MB'))
-            """,
-            "import contextlib, os\n",
-        ),
+            if os.path.getsize('filled') > 2**26: found.append('room')
+        """),
     ),
     Attack(
         "output-flood",
