@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from autograder.judge.cases import forget_passes
 from autograder.judge.framework import Check, CheckResult, checks_of
 from autograder.mutants.mutate import changes_of
 from autograder.notebooks.given import given_source
+from autograder.notebooks.regions import defined_names
 from autograder.sandbox.client import Cell, Worker
 from autograder.sandbox.isolation import Isolation, find_isolation
 from autograder.sandbox.processes import Processes, new_processes
@@ -74,11 +76,22 @@ class SolutionFails(Exception):
 
 
 def mutants_of(stage: Stage) -> list[Mutant]:
+    """Of the graded functions and what they call; a "Going further" exercise has no checks."""
     return [
         Mutant(stage, cell, change.id, change.source)
-        for cell, source in solved_cells(stage.name).items()
+        for cell, source in graded_cells(solved_cells(stage.name), stage.functions).items()
         for change in changes_of(source)
     ]
+
+
+def graded_cells(cells: dict[str, str], functions: Iterable[str]) -> dict[str, str]:
+    """The cells that define these functions, and those that define what such cells name."""
+    defines = {cell: set(defined_names(source)) for cell, source in cells.items()}
+    wanted, graded = set(functions), set()
+    while found := {cell for cell in cells if cell not in graded and defines[cell] & wanted}:
+        graded |= found
+        wanted |= {name for cell in found for name in re.findall(r"\w+", cells[cell])}
+    return {cell: source for cell, source in cells.items() if cell in graded}
 
 
 def mark_all(

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from autograder.mutants import report
-from autograder.mutants.run import Mutant, Verdict, mark_all
+from autograder.mutants.run import Mutant, Verdict, graded_cells, mark_all
 from autograder.stages import find_stage
 from autograder.tests.modes import ISOLATIONS
 
@@ -57,6 +57,15 @@ def test_without_a_sandbox_no_mutant_runs():
     )
     assert done.returncode == 2
     assert done.stderr.startswith("Not sandboxed: AUTOGRADER_SANDBOX asks for limits alone; ")
+
+
+def test_what_no_graded_function_calls_has_no_mutants():
+    cells = {
+        "helper": "def helper(x):\n    return x",
+        "graded": "def graded(x):\n    return helper(x)",
+        "further": "def further(x):\n    return graded(x)",
+    }
+    assert list(graded_cells(cells, ["graded"])) == ["helper", "graded"]
 
 
 def verdict(id, lost=(), names=None, cell="lookup"):
