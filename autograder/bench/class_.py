@@ -1,9 +1,10 @@
 """Marks a class with `autograder grade`, with `nbgrader autograde` and with nbgrader's own configuration, in one run.
 
-    python -m autograder.bench.class_ [--n 200] [--stock-n 8] [--stage save-and-reuse]
+    python -m autograder.bench.class_ [--n 200] [--mode-n 40] [--stock-n 8] [--stage save-and-reuse]
 
-The mixed class has right, wrong, looping and crashing submissions. Stock nbgrader gets a few honest ones, because it
-would take too long for more; its time for a class is its start, and as often as needed what one more submission costs.
+The mixed class has right, wrong, looping and crashing submissions. A small honest class is marked in each sandbox mode
+that works here. Stock nbgrader gets a few honest ones, because it would take too long for more; its time for a class is
+its start, and as often as needed what one more submission costs.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from autograder.cli.sample_class import UNSOLVED, make_course, write_submission
 from autograder.grading.environment import import_nbgrader
+from autograder.sandbox.isolation import MODE_VARIABLE, MODES, try_mode
 from autograder.stages import Stage, find_stage
 
 import_nbgrader()
@@ -57,10 +60,11 @@ def main() -> None:
         prog="python -m autograder.bench.class_", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--n", type=int, default=GOAL_CLASS, help="submissions of the class (default 200)")
+    parser.add_argument("--mode-n", type=int, default=40, help="honest submissions for each sandbox mode (default 40)")
     parser.add_argument("--stock-n", type=int, default=8, help="honest submissions for stock nbgrader (default 8)")
     parser.add_argument("--stage", default="save-and-reuse")
     options = parser.parse_args()
-    if options.n < 1 or options.stock_n < 1:
+    if min(options.n, options.mode_n, options.stock_n) < 1:
         parser.error("a class has at least 1 submission")
 
     from rich.console import Console
@@ -72,7 +76,7 @@ def main() -> None:
     load = f", load {os.getloadavg()[0]:.1f} before" if hasattr(os, "getloadavg") else ""
     console.print(f"{date.today().isoformat()}  {machine()}, {os.cpu_count()} processors{load}\n")
     with tempfile.TemporaryDirectory() as temporary:
-        runs, stock = measure(stage, Path(temporary), options.n, options.stock_n, console.print)
+        runs, stock = measure(stage, Path(temporary), options.n, options.mode_n, options.stock_n, console.print)
     console.print()
     console.print(table(runs, stock))
     for line in goals(runs, stock):
@@ -136,7 +140,9 @@ def hand_in(course: Path, stage: Stage, student: str, sources: dict[str, str], e
 # Measuring
 
 
-def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list[Run], tuple[float, float]]:
+def measure(
+    stage: Stage, folder: Path, n: int, mode_n: int, stock_n: int, say: Callable[[str], None]
+) -> tuple[list[Run], tuple[float, float]]:
     """The runs; and of stock nbgrader the seconds to start, and of each submission more."""
     from autograder.stages.samples import submissions_of
 
@@ -150,7 +156,8 @@ def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list
     for number, (kind, sources, extra) in enumerate(chosen):
         hand_in(mixed, stage, f"s{number:04d}-{kind}", sources, extra)
     right = [s.sources(stage) for s in submissions_of(stage.name) if not hasattr(s, "loses")]
-    for course, count in ((honest, n), (stock, stock_n)):
+    small = Path(shutil.copytree(stock, folder / "small"))
+    for course, count in ((honest, n), (small, mode_n), (stock, stock_n)):
         for number in range(count):
             hand_in(course, stage, f"s{number:04d}", right[number % len(right)], "")
     other = Path(shutil.copytree(mixed, folder / "other"))
@@ -166,9 +173,25 @@ def measure(stage: Stage, folder: Path, n: int, stock_n: int, say) -> tuple[list
     if scores(mixed, stage) != scores(other, stage):
         raise RuntimeError("the two commands gave different scores")
     say("both commands gave the same scores")
+    runs += measure_modes(stage, small, mode_n, grade, say)
     start = run("", 1, [*autograde, "--student=nobody"], stock, status=1)  # it finds that nobody handed anything in
     more = run(f"stock nbgrader, {stock_n} honest", stock_n, autograde, stock)
     return [*runs, more], (start.seconds, (more.seconds - start.seconds) / stock_n)
+
+
+def measure_modes(stage: Stage, course: Path, n: int, command: list[str], say: Callable[[str], None]) -> list[Run]:
+    """A run over a class in each mode that works here; RuntimeError when the scores differ."""
+    runs, found = [], []
+    for mode in MODES:
+        if isinstance(why_not := try_mode(mode), str):
+            say(f"not in the mode {mode}: {why_not}")
+            continue
+        copied = Path(shutil.copytree(course, course.with_name(mode)))
+        runs.append(run(f"autograder grade, {mode}", n, command, copied, environment={MODE_VARIABLE: mode}))
+        found.append(scores(copied, stage))
+    if any(each != found[0] for each in found):
+        raise RuntimeError("two modes gave different scores")
+    return runs
 
 
 _STOCK = """
@@ -183,11 +206,15 @@ c.CourseDirectory.root = str(course)
 """
 
 
-def run(what: str, n: int, command: list[str], course: Path, status: int = 0) -> Run:
+def run(
+    what: str, n: int, command: list[str], course: Path, status: int = 0, environment: Mapping[str, str] | None = None
+) -> Run:
     """Run a command in a course folder; RuntimeError when it ends with another status."""
     with (course / "output.log").open("w", encoding="utf-8") as log:
         start = time.perf_counter()
-        process = subprocess.Popen(command, cwd=course, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=course, env={**os.environ, **(environment or {})}, stdout=log, stderr=subprocess.STDOUT
+        )
         memory = _Memory(process.pid)
         ended_with = process.wait()
         seconds = time.perf_counter() - start
@@ -298,7 +325,7 @@ def times_stock(run: Run, stock: tuple[float, float]) -> float:
 
 
 def goals(runs: list[Run], stock: tuple[float, float]) -> list[str]:
-    grade_mixed, autograde, grade_honest, _ = runs
+    grade_mixed, autograde, grade_honest, *_ = runs
     lines = [_goal("autograder grade, honest: times stock", times_stock(grade_honest, stock), GOAL_RATIO, least=True)]
     if grade_honest.submissions == GOAL_CLASS:
         for run in (grade_honest, grade_mixed):

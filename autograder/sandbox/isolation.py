@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder.sandbox.bubblewrap import bwrap_command
 from autograder.worker import landlock
@@ -78,20 +78,18 @@ def find_isolation() -> Isolation:
     asked = os.environ.get(MODE_VARIABLE) or ""
     if asked not in ("", *MODES):
         raise SandboxMissing(f"{MODE_VARIABLE}={asked} is no sandbox; choose {', '.join(MODES)}, or unset it.")
-    if asked == LIMITS:
-        return Isolation(LIMITS, why=f"{MODE_VARIABLE} asks for limits alone")
     without: list[str] = []
-    for mode, find in ((BUBBLEWRAP, _find_bubblewrap), (LANDLOCK, _find_landlock)):
-        if asked in ("", mode):
-            found = find()
-            if isinstance(found, Isolation):
-                why = f"{MODE_VARIABLE} asks for it" if asked else "; ".join(without)
-                return Isolation(mode, found.bwrap, found.landlock, why)
-            without.append(found)
-    why = " and ".join(without)
-    if asked:
-        raise SandboxMissing(f"{MODE_VARIABLE} asks for {asked}, but {why}; put that right, or unset it.")
-    return Isolation(LIMITS, why=why)
+    for mode in [asked] if asked else MODES:
+        found = try_mode(mode)
+        if isinstance(found, Isolation):
+            return replace(found, why=f"{MODE_VARIABLE} asks for {mode}" if asked else " and ".join(without))
+        without.append(found)
+    raise SandboxMissing(f"{MODE_VARIABLE} asks for {asked}, but {without[0]}; put that right, or unset it.")
+
+
+def try_mode(mode: str) -> Isolation | str:
+    """The mode, or why it does not work here, as the end of a sentence."""
+    return {BUBBLEWRAP: _find_bubblewrap, LANDLOCK: _find_landlock, LIMITS: lambda: Isolation(LIMITS)}[mode]()
 
 
 def _find_bubblewrap() -> Isolation | str:

@@ -1,24 +1,12 @@
 """The sandbox modes that this machine has, so that tests can run in each of them."""
 
-import os
-from unittest import mock
-
 import pytest
 
 from autograder.sandbox.client import Cell
-from autograder.sandbox.isolation import MODE_VARIABLE, MODES, Isolation, SandboxMissing, find_isolation
+from autograder.sandbox.isolation import MODES, Isolation, try_mode
 from autograder.worker.limits import has_system_call_filter
 
-
-def _found(mode: str) -> Isolation | None:
-    with mock.patch.dict(os.environ, {MODE_VARIABLE: mode}):
-        try:
-            return find_isolation.__wrapped__()
-        except SandboxMissing:
-            return None
-
-
-ISOLATIONS = {mode: found for mode in MODES if (found := _found(mode)) is not None}
+ISOLATIONS = {mode: found for mode in MODES if isinstance(found := try_mode(mode), Isolation)}
 filtered = pytest.mark.skipif(not has_system_call_filter(), reason="no system call filter on this machine")
 
 

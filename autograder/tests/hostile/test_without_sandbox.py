@@ -50,7 +50,7 @@ def test_marks_are_the_same(course):
 
 def test_a_run_says_once_what_is_not_isolated(course):
     assert course.first.returncode == 0
-    assert course.first.stderr.count("Not sandboxed: AUTOGRADER_SANDBOX asks for limits alone; ") == 1
+    assert course.first.stderr.count("Not sandboxed: AUTOGRADER_SANDBOX asks for limits; ") == 1
 
 
 def test_the_report_says_it_of_each_submission(course):
@@ -67,7 +67,7 @@ def test_a_course_that_requires_the_sandbox_grades_nothing_and_keeps_what_was_gr
 
 def test_root_marks_nothing_without_a_sandbox_unless_the_course_allows_it(course):
     assert course.not_allowed.returncode == (os.geteuid() == 0)
-    refused = "Nothing was graded. Root marks only in a sandbox: AUTOGRADER_SANDBOX asks for limits alone; "
+    refused = "Nothing was graded. Root marks only in a sandbox: AUTOGRADER_SANDBOX asks for limits; "
     assert (refused in course.not_allowed.stderr) == (os.geteuid() == 0)
 
 

@@ -56,7 +56,7 @@ def test_without_a_sandbox_no_mutant_runs():
         text=True,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("Not sandboxed: AUTOGRADER_SANDBOX asks for limits alone; ")
+    assert done.stderr.startswith("Not sandboxed: AUTOGRADER_SANDBOX asks for limits; ")
 
 
 def test_what_no_graded_function_calls_has_no_mutants():
