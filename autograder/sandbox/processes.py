@@ -79,7 +79,6 @@ class Processes:
         """End everything and remove the folder."""
         if self._process is not None:
             end_group(self._process)
-            self._process.stdin.close()
             self._process = None
             self._folder.close()
 
@@ -97,12 +96,12 @@ class Processes:
                 cwd=folder,
                 env=environment(self._inside(folder) + self._home),
                 start_new_session=os.name == "posix",
-                bufsize=0,
                 **options,
             )
             self._folder = undo.pop_all()
         with contextlib.suppress(OSError):  # one that ended at once; its pipes tell
             self._process.stdin.write(json.dumps(asdict(start)).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _before(self) -> list[str]:
         """What the command line begins with."""
@@ -154,7 +153,8 @@ class ForkedProcesses(Processes):
         self._control, self._theirs = socket.socketpair()
         with self._theirs:
             self._start(stdout=subprocess.DEVNULL, pass_fds=(self._theirs.fileno(),))
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
     def _ask(self, what: bytes, seconds: float) -> bytes | None:
         """The answer; empty when the server has ended, None when there is none in time."""
