@@ -7,6 +7,7 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.installed-peers
 BENCH := $(VENV)/.installed-bench
+CLUSTER := $(VENV)/.installed-cluster
 BROWSER := $(VENV)/.installed-browser
 CHAT := $(VENV)/.installed-chat
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
@@ -26,7 +27,7 @@ help:
 	@echo '  make build       make course/source and course/release from solutions/'
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals'
 	@echo '  make bench-figures  measure, and redraw the pictures and tables of README.md'
-	@echo '  make bench-class  mark 200 submissions with both commands, and a few with stock nbgrader'
+	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, and some on a Dask cluster'
 	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check'
 	@echo '  make versions    record that the code that decides marks is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'
@@ -54,8 +55,9 @@ bench: $(BENCH)
 bench-figures: $(BENCH)
 	@$(PY) -m autograder.bench --write
 
-bench-class: $(INSTALLED)
+bench-class: $(CLUSTER)
 	@$(PY) -m autograder.bench.class_
+	@$(PY) -m autograder.bench.cluster
 
 mutants: $(INSTALLED)
 	@$(PY) -m autograder.mutants
@@ -120,6 +122,10 @@ $(PEERS): pyproject.toml $(INSTALLED)
 $(BENCH): pyproject.toml $(INSTALLED)
 	@echo 'Installing PyTorch and transformers to compare with; make TORCH=torch==VERSION chooses the build'
 	@if $(PY) -m pip install --quiet $(TORCH) -e '.[test,bench]'; then touch $@; fi
+
+$(CLUSTER): pyproject.toml $(INSTALLED)
+	@$(PY) -m pip install --quiet -e '.[test,dask]'
+	@touch $@
 
 $(BROWSER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,browser]'

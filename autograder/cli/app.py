@@ -115,6 +115,9 @@ def grade(
     ] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
     require_sandbox: Annotated[bool, typer.Option("--require-sandbox", help="Mark nothing without a sandbox.")] = False,
+    dask: Annotated[
+        str | None, typer.Option("--dask", metavar="ADDRESS", help="Mark on the workers of this Dask scheduler.")
+    ] = None,
 ) -> None:
     """Mark what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
 
@@ -142,6 +145,7 @@ def grade(
         csv_path=csv,
         json_path=json,
         require_sandbox=require_sandbox,
+        dask=dask,
     )
     raise typer.Exit(status)
 

@@ -42,6 +42,7 @@ def run(
     csv_path: Path | None,
     json_path: Path | None,
     require_sandbox: bool = False,
+    dask: str | None = None,
 ) -> int:
     """Mark what was handed in and not yet marked; the exit status is 1 when something could not be graded."""
     started = time.monotonic()
@@ -86,12 +87,12 @@ def run(
             raise UserError(str(problem)) from None
         progress.remove_task(waiting)
         outcomes: list[Outcome] = []
-        warned: set[str] = set()
+        told: set[str] = set()
         problems: list[str] = []
         for stage in todo:
             try:
-                bar = _bar(progress, stage, warned)
-                outcomes.append(marking.grade(stage, bar, students=students, force=force, jobs=jobs))
+                bar = _bar(progress, stage, told)
+                outcomes.append(marking.grade(stage, bar, students=students, force=force, jobs=jobs, dask=dask))
             except CourseProblem as problem:  # of this stage; the others are marked and told of all the same
                 problems.append(str(problem))
     marks = [(outcome, _records(marking.autograded, outcome, students)) for outcome in outcomes]
@@ -125,14 +126,16 @@ def _refuse_when_empty(
         raise UserError(f"Nothing was handed in for {which} (in {marking.submitted}/STUDENT/).")
 
 
-def _bar(progress: Progress, stage: Stage, warned: set[str]):
+def _bar(progress: Progress, stage: Stage, told: set[str]):
     from autograder.grading.outcome import Watcher
 
     class Bar(Watcher):
-        def begins(self, students: int, not_isolated: str) -> None:
-            if not_isolated and not_isolated not in warned:  # once, not for every stage
-                warned.add(not_isolated)
-                progress.console.print(not_isolated, markup=False, highlight=False, soft_wrap=True)
+        def begins(self, students: int, notices: Sequence[str]) -> None:
+            for sentence in notices:
+                if sentence in told:  # before another stage
+                    continue
+                told.add(sentence)
+                progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             self.task, self.students = progress.add_task(stage.assignment, total=students), students
 
         def settled(self, student: str) -> None:

@@ -9,7 +9,7 @@ import os
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbgrader.api import MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
@@ -20,9 +20,8 @@ from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits, without_functions
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
 from autograder.grading.handed_in import folder_problem, handed_in_at, may_be_copied
-from autograder.grading.lookahead import LookAhead
-from autograder.grading.machine import default_jobs
-from autograder.grading.marker import Markers, Marking
+from autograder.grading.lookahead import WINDOW, LookAhead
+from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.notes import Note
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher
 from autograder.grading.records import (
@@ -36,7 +35,7 @@ from autograder.grading.records import (
     write_report,
 )
 from autograder.grading.scores import answers, is_check, is_graded
-from autograder.grading.seed import SeedError, course_secret
+from autograder.grading.seed import SeedError, course_secret, student_key
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import checks_of
@@ -45,6 +44,9 @@ from autograder.plain_text import one_line, visible
 from autograder.sandbox.isolation import Isolation, SandboxMissing, find_isolation
 from autograder.stages import GRADED_STAGES, Stage
 from autograder.whole_file import share
+
+if TYPE_CHECKING:
+    from autograder.grading.cluster import Cluster
 
 
 class NotGraded(Exception):
@@ -75,7 +77,8 @@ class Batch:
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
         self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
-        self._markers: Markers | None = None  # from the start of the run
+        self._secret = b""  # this and the next from the start of the run
+        self._markers: Markers | Cluster | None = None
         self._ahead: LookAhead | None = None
         self._claims: Claims | None = None
         self._current: str | None = None  # the student whom nbgrader's loop is at
@@ -105,7 +108,7 @@ class Batch:
         log, reasons = self.converter.log, _ReasonsNotTracebacks()
         with one_engine():
             try:
-                self._markers = Markers(self._read_course())
+                self._markers = self._begin_markers(self._read_course())
                 self._claims = self._begin_claims()
             except (NotGraded, SeedError) as error:
                 log.error(str(error))
@@ -114,7 +117,8 @@ class Batch:
             try:
                 self._take_in_all_folders()
                 students = [self._student_of(folder) for folder in sorted(self.converter.assignments)]
-                self._watcher.begins(len(students) + len(self._refused), self._isolation.missing)
+                notices = (self._isolation.missing, getattr(self._markers, "notice", ""))
+                self._watcher.begins(len(students) + len(self._refused), tuple(filter(None, notices)))
                 self._grade_all(students)
                 outcome = self._outcome(students)
             finally:
@@ -123,6 +127,19 @@ class Batch:
         self._watcher.ends(outcome)
         if outcome.not_graded:
             raise NbGraderException("Some submissions could not be graded; see the table above.")
+
+    def _begin_markers(self, marking: Marking) -> Markers | Cluster:
+        address = getattr(self.converter, "dask", None)
+        if address is None:
+            return Markers(marking)
+        try:
+            from autograder.grading.cluster import Cluster, ClusterProblem
+        except ImportError:
+            raise NotGraded("A Dask cluster needs the package distributed: pip install distributed") from None
+        try:
+            return Cluster(marking, address)
+        except ClusterProblem as problem:
+            raise NotGraded(str(problem)) from None
 
     def _begin_claims(self) -> Claims:
         try:
@@ -133,8 +150,8 @@ class Batch:
             ) from None
 
     def _grade_all(self, students: list[str]) -> None:
-        jobs = getattr(self.converter, "jobs", None) or default_jobs()
-        self._ahead = LookAhead(self._markers.mark, students, jobs, self._will_be_asked_for)
+        jobs = getattr(self.converter, "jobs", None) or self._markers.jobs
+        self._ahead = LookAhead(self._mark, students, jobs, self._will_be_asked_for, max(WINDOW, 2 * jobs))
         folders = dict(self.converter.assignments)
         try:
             self._loop()
@@ -149,6 +166,10 @@ class Batch:
             self.converter.assignments = folders
             self._ahead.close()
             self._markers.close()
+
+    def _mark(self, student: str) -> Marked:
+        folder = self._submitted.absolute() / student / self.assignment
+        return self._markers.mark(HandedIn(folder, student_key(self._secret, student)))
 
     def _loop(self) -> None:
         try:
@@ -378,15 +399,14 @@ class Batch:
             raise NotGraded(f"The gradebook cannot be used ({why}); nothing was graded.") from None
         if odd := _out_of_step(source, {check.id for check in checks_of(self.stage.name)}, set(self.points)):
             raise NotGraded(f"Checks, course/source and gradebook differ in {', '.join(odd)}; run: autograder build")
+        self._secret = course_secret(Path(coursedir.root))
         given = self._source / "given.py"
         course = Path(self.converter.coursedir.root)
         return Marking(
             course=course,
-            submitted=self._submitted.absolute(),
             stage=self.stage,
             source_notebook=source,
             given=given.absolute() if given.is_file() else None,
-            secret=course_secret(course),
             limits=self._limits,
             isolation=self._isolation,
             display_seconds=self._display_seconds or None,

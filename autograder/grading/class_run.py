@@ -68,11 +68,15 @@ class Course:
         students: Sequence[str] = (),
         force: bool = False,
         jobs: int | None = None,
+        dask: str | None = None,
     ) -> Outcome:
-        """Mark the submissions of a stage that have not been marked, all with `force`. Raises CourseProblem."""
+        """Mark the submissions of a stage that have not been marked, all with `force`. Raises CourseProblem.
+
+        dask: the address of a scheduler whose workers mark.
+        """
         converter = self._converter(stage, students)
         converter.watcher = kept = _Kept(watcher)
-        converter.jobs = jobs
+        converter.jobs, converter.dask = jobs, dask
         converter.force = converter.force or force
         if not issubclass(converter.exporter_class, SubmissionExporter):
             raise CourseProblem(f"{CONFIG} does not set c.Autograde.exporter_class; compare it with the course's own.")
@@ -99,6 +103,7 @@ class _Converter(Autograde):
 
     watcher: Watcher
     jobs: int | None = None
+    dask: str | None = None
     student_patterns: Sequence[str] = ()
 
 

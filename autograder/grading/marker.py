@@ -1,8 +1,8 @@
 """Processes that mark submissions beside the command.
 
 Judging takes about as long as the students' code does, and threads of one process would judge one after the other. A
-marker gets what all submissions of a run share, then the names of students; it gives what it found. It has one sandbox,
-which it uses again, and ends with the command, however that ends.
+marker gets what all submissions of a run share, then one submission after the other; it gives what it found. It has one
+sandbox, which it uses again, and ends with the command, however that ends.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from autograder.grading.grade import GradingError, Limits
+from autograder.grading.machine import default_jobs
 from autograder.grading.submission import Job, Marked, mark
 from autograder.sandbox.client import Worker
 from autograder.sandbox.isolation import Isolation
@@ -33,27 +34,32 @@ _END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
+class HandedIn:
+    """What one student handed in, and the key that the student's inputs are drawn from."""
+
+    folder: Path
+    key: bytes
+
+
+@dataclass(frozen=True)
 class Marking:
     """What the marks of all submissions of a run depend on."""
 
     course: Path
-    submitted: Path
     stage: Stage
     source_notebook: dict[str, Any]
     given: Path | None
-    secret: bytes
     limits: Limits | None
     isolation: Isolation  # as the command found it: no marker looks again
     display_seconds: float | None  # None: no display run
 
-    def job(self, student: str, start_worker: Callable[[Path | None], Worker]) -> Job:
+    def job(self, handed_in: HandedIn, start_worker: Callable[[Path | None], Worker]) -> Job:
         return Job(
-            student=student,
-            folder=self.submitted / student / self.stage.assignment,
             stage=self.stage,
+            folder=handed_in.folder,
+            key=handed_in.key,
             source_notebook=self.source_notebook,
             given=self.given,
-            secret=self.secret,
             limits=self.limits,
             start_worker=start_worker,
             display_seconds=self.display_seconds,
@@ -70,11 +76,16 @@ class Markers:
         self._stopped = False
         self._guard = threading.Lock()
 
-    def mark(self, student: str) -> Marked:
-        """The student's marks; raises what marking raised, and GradingError when the marker ends."""
+    @property
+    def jobs(self) -> int:
+        """How many submissions this machine marks at a time."""
+        return default_jobs()
+
+    def mark(self, handed_in: HandedIn) -> Marked:
+        """The marks; raises what marking raised, and GradingError when the marker ends."""
         marker = self._take()
         try:
-            ok, value = marker.ask(student)
+            ok, value = marker.ask(handed_in)
         except (OSError, EOFError, pickle.UnpicklingError):
             marker.close()
             self._refuse_when_stopped()
@@ -134,8 +145,8 @@ class _Marker:
         code = self._process.returncode
         return f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
 
-    def ask(self, student: str) -> tuple[bool, Any]:
-        for value in (student,) if self._first is None else (self._first, student):
+    def ask(self, handed_in: HandedIn) -> tuple[bool, Any]:
+        for value in (handed_in,) if self._first is None else (self._first, handed_in):
             pickle.dump(value, self._process.stdin)
         self._first = None
         self._process.stdin.flush()

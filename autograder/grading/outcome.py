@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,11 +51,11 @@ class Outcome:
 class Watcher:
     """Is told how a run goes."""
 
-    def begins(self, students: int, not_isolated: str) -> None:
+    def begins(self, students: int, notices: Sequence[str]) -> None:
         """Before the first submission.
 
-        students: how many submissions there are, the ones already graded among them. not_isolated: a sentence, where
-        the students' code will run without the sandbox, else empty.
+        students: how many submissions there are, the ones already graded among them. notices: sentences about where
+        the students' code will run.
         """
 
     def settled(self, student: str) -> None:
@@ -70,9 +71,9 @@ class LogWatcher(Watcher):
     def __init__(self, log: logging.Logger):
         self._log = log
 
-    def begins(self, students: int, not_isolated: str) -> None:
-        if not_isolated:
-            self._log.warning(not_isolated)
+    def begins(self, students: int, notices: Sequence[str]) -> None:
+        for sentence in notices:
+            self._log.warning(sentence)
 
     def ends(self, outcome: Outcome) -> None:
         text = f"{outcome.graded} submissions of {outcome.assignment} graded in {outcome.seconds:.0f} s."

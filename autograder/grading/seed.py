@@ -69,14 +69,19 @@ def _secret_in(text: str, path: Path) -> bytes:
     return secret
 
 
-def check_seed(secret: bytes, student: str, check_id: str, code: str) -> int:
-    """The seed of one check's inputs, below 2**63.
+def student_key(secret: bytes, student: str) -> bytes:
+    """What the inputs of one student are drawn from. It tells nothing of the secret, or of another student's."""
+    return hmac.new(secret, student.encode(), hashlib.sha256).digest()
+
+
+def check_seed(key: bytes, check_id: str, code: str) -> int:
+    """The seed of one check's inputs, below 2**63. key: of the student.
 
     It depends on the student's code too, so that inputs which leaked through a message fit no other submission. The
     same submission has the same inputs whenever it is graded.
     """
-    text = "\0".join((student, check_id, code))
-    return int.from_bytes(hmac.new(secret, text.encode(), hashlib.sha256).digest()[:8], "big") >> 1
+    text = "\0".join((check_id, code))
+    return int.from_bytes(hmac.new(key, text.encode(), hashlib.sha256).digest()[:8], "big") >> 1
 
 
 def code_digest(cells: list[Cell]) -> str:

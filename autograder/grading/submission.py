@@ -27,11 +27,10 @@ class Job:
     """All that the marks of one submission depend on."""
 
     stage: Stage
-    student: str
     folder: Path  # what the student handed in
+    key: bytes  # of the student
     source_notebook: dict[str, Any]
     given: Path | None
-    secret: bytes
     trained: str | None = None
     limits: Limits | None = None
     start_worker: Callable[[Path | None], Worker] = Worker
@@ -58,7 +57,7 @@ def mark(job: Job) -> Marked:
     result = grade_submission(
         cells,
         job.stage,
-        lambda check_id: check_seed(job.secret, job.student, check_id, code),
+        lambda check_id: check_seed(job.key, check_id, code),
         job.given,
         trained=job.trained,
         limits=job.limits,

@@ -60,6 +60,11 @@ class Document:
 def read_document(path: str | Path) -> Document:
     """Read an .ipynb file; NotebookError when that is not possible."""
     path = Path(path)
+    return parse_document(read_bytes(path), path.name)
+
+
+def read_bytes(path: Path) -> bytes:
+    """What is in a file that may be a notebook; NotebookError when it cannot be read or is too large."""
     try:
         if not path.is_file():
             raise NotebookError(f"{path.name} is not there; save the notebook under this name.")
@@ -69,12 +74,11 @@ def read_document(path: str | Path) -> Document:
                 f"{path.name} is {size / 2**20:.0f} MB, more than {MAX_BYTES // 2**20} MB; "
                 "clear the outputs of all cells and save it again."
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise NotebookError(
             f"{path.name} cannot be opened ({error.strerror or error}); let this account read it."
         ) from None
-    return parse_document(data, path.name)
 
 
 def decode_text(data: bytes, name: str) -> str:

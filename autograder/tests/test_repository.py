@@ -182,7 +182,12 @@ def test_every_package_that_is_imported_is_declared():
     """What another package happens to bring may be gone in its next version."""
     modules = {"ipython": "IPython"}
     extras = project()["optional-dependencies"]
-    wanted = [*project()["dependencies"], *extras["bench"], *extras["chat"]]  # extras are tried, and gone without
+    wanted = [
+        *project()["dependencies"],
+        *extras["bench"],
+        *extras["chat"],
+        *extras["dask"],
+    ]  # extras are tried, and gone without
     declared = {re.split(r"[<>=\[]", text)[0].lower() for text in wanted}
     declared = {modules.get(name, name.replace("-", "_")) for name in declared}
     imported = set()

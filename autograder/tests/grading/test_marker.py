@@ -14,8 +14,8 @@ import pytest
 
 from autograder.grading import marker
 from autograder.grading.grade import GradingError, Limits
-from autograder.grading.marker import Markers, Marking
-from autograder.grading.seed import course_secret
+from autograder.grading.marker import HandedIn, Markers, Marking
+from autograder.grading.seed import student_key
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import find_isolation
 from autograder.stages.samples import submissions_of
@@ -44,16 +44,22 @@ def marking(course, **changes):
     source = course.folder / "source" / STAGE.assignment
     values = {
         "course": course.folder,
-        "submitted": course.folder / "submitted",
         "stage": STAGE,
         "source_notebook": json.loads((source / NAME).read_text(encoding="utf-8")),
         "given": source / "given.py",
-        "secret": course_secret(course.folder),
         "limits": Limits(),
         "isolation": find_isolation(),
         "display_seconds": None,
     }
     return Marking(**values | changes)
+
+
+def handed_in(course, student):
+    return HandedIn(course / "submitted" / student / STAGE.assignment, student_key(b"secret", student))
+
+
+def mark(markers, student):
+    return markers.mark(handed_in(markers._marking.course, student))
 
 
 @pytest.fixture
@@ -67,7 +73,7 @@ def markers(course, tmp_path, monkeypatch):
 
 def test_the_marks_are_those_of_the_submission_one_after_the_other_and_side_by_side(markers):
     def points(student):
-        found[student].append(markers.mark(student).result.score)
+        found[student].append(mark(markers, student).result.score)
 
     found = {"right": [], "wrong": []}
     threads = [threading.Thread(target=points, args=(student,)) for student in ("right", "wrong", "right", "wrong")]
@@ -82,14 +88,14 @@ def test_the_marks_are_those_of_the_submission_one_after_the_other_and_side_by_s
 
 
 def test_bugs_have_their_names(markers):
-    bugs = {r.bug.key for r in markers.mark("wrong").result.results if r.bug}
+    bugs = {r.bug.key for r in mark(markers, "wrong").result.results if r.bug}
     assert "positions-reset" in bugs
 
 
 def test_what_cannot_be_read_is_said_and_ends_no_marker(markers):
     with pytest.raises(NotebookError, match="not valid JSON"):
-        markers.mark("broken")
-    assert markers.mark("right").result.score == ALL
+        mark(markers, "broken")
+    assert mark(markers, "right").result.score == ALL
     assert len(markers._all) == 1
 
 
@@ -97,13 +103,13 @@ def test_what_cannot_be_read_is_said_and_ends_no_marker(markers):
 def marking_what_loops(markers, folder):
     """Within it, a submission that loops is being marked; then it has ended, and what it raised is in the list."""
 
-    def mark():
+    def mark_it():
         with pytest.raises(GradingError) as caught:
-            markers.mark("looping")
+            mark(markers, "looping")
         raised.append(str(caught.value))
 
     raised = []
-    waiting = threading.Thread(target=mark)
+    waiting = threading.Thread(target=mark_it)
     waiting.start()
     wait_for_sandbox(folder)
     yield raised
@@ -123,7 +129,7 @@ def test_a_run_that_is_stopped_waits_for_nobody(markers, tmp_path):
     assert raised == ["the run was stopped"]
     assert time.monotonic() - begin < 8
     with pytest.raises(GradingError, match="stopped"):
-        markers.mark("right")
+        mark(markers, "right")
 
 
 @posix
@@ -131,7 +137,7 @@ def test_a_marker_that_ends_costs_one_submission_its_marks_and_another_takes_ove
     with marking_what_loops(markers, tmp_path) as raised:
         os.kill(markers._all[0]._process.pid, signal.SIGTERM)
     assert raised == ["the process that marked it ended with status 1; run it again."]
-    assert markers.mark("right").result.score == ALL
+    assert mark(markers, "right").result.score == ALL
 
 
 @pytest.mark.parametrize("isolation", in_each())
@@ -142,24 +148,24 @@ def test_a_marker_uses_the_sandbox_that_the_command_found_whatever_its_own_envir
     monkeypatch.setenv("AUTOGRADER_SANDBOX", other)
     monkeypatch.setenv("PATH", "/nowhere")
     markers = Markers(marking(course, isolation=isolation))
-    failed = [note.cell for note in markers.mark("looking").result.notes if note.kind == "cell-failed"]
+    failed = [note.cell for note in mark(markers, "looking").result.notes if note.kind == "cell-failed"]
     markers.close()
     assert bool(failed) == isolation.sandboxed
 
 
 @posix
 def test_a_marker_that_was_ended_while_it_waited_costs_nothing(markers):
-    assert markers.mark("right").result.score == ALL
+    assert mark(markers, "right").result.score == ALL
     markers._all[0].stop()
     markers._all[0]._process.wait()
-    assert markers.mark("right").result.score == ALL
+    assert mark(markers, "right").result.score == ALL
 
 
 GRADER = """
 import pickle, sys, threading
 from autograder.grading.marker import Markers
-markers = Markers(pickle.load(sys.stdin.buffer))
-threading.Thread(target=markers.mark, args=("looping",)).start()
+marking, handed_in = pickle.load(sys.stdin.buffer)
+threading.Thread(target=Markers(marking).mark, args=(handed_in,)).start()
 """
 
 
@@ -167,7 +173,7 @@ threading.Thread(target=markers.mark, args=("looping",)).start()
 def test_markers_end_with_the_command_even_when_that_is_killed(course, tmp_path):
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     process = subprocess.Popen([sys.executable, "-c", GRADER], stdin=subprocess.PIPE, env=environment)
-    pickle.dump(marking(course), process.stdin)
+    pickle.dump((marking(course), handed_in(course.folder, "looping")), process.stdin)
     process.stdin.close()
     wait_for_sandbox(tmp_path)
     process.kill()

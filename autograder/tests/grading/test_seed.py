@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from autograder.grading.seed import SeedError, check_seed, code_digest, course_secret
+from autograder.grading.seed import SeedError, check_seed, code_digest, course_secret, student_key
 from autograder.sandbox.client import Cell
 
 SECRET = b"0123456789abcdef"
@@ -63,17 +63,15 @@ def _not_for_you(*args, **kwargs):
     raise PermissionError(13, "Permission denied")
 
 
-def test_a_seed_is_repeatable_and_depends_on_student_check_and_code():
-    base = check_seed(SECRET, "alice", "last-row", "c0de")
-    others = [
-        check_seed(b"another secret..", "alice", "last-row", "c0de"),
-        check_seed(SECRET, "bob", "last-row", "c0de"),
-        check_seed(SECRET, "alice", "one-token", "c0de"),
-        check_seed(SECRET, "alice", "last-row", "0ther"),
-    ]
-    assert check_seed(SECRET, "alice", "last-row", "c0de") == base
-    assert len({base, *others}) == 5
-    assert all(0 <= seed < 2**63 for seed in (base, *others))
+def seed(secret=SECRET, student="alice", check="last-row", code="c0de"):
+    return check_seed(student_key(secret, student), check, code)
+
+
+def test_a_seed_is_repeatable_and_depends_on_secret_student_check_and_code():
+    others = [seed(secret=b"another secret.."), seed(student="bob"), seed(check="one-token"), seed(code="0ther")]
+    assert seed() == seed()
+    assert len({seed(), *others}) == 5
+    assert all(0 <= number < 2**63 for number in (seed(), *others))
 
 
 def test_the_digest_is_of_all_that_a_submissions_process_is_told_of_its_cells():

@@ -1,0 +1,180 @@
+"""Marks on the workers of a Dask cluster in place of this machine's processors.
+
+A worker needs this package and nothing of the course. For a run it gets the course's notebook of the stage and its
+given.py; with each job, the notebooks that one student handed in and that student's key. There each job goes to a
+marker process of its own (marker.py), in the sandbox of that machine. The secret and the gradebook stay here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import pickle
+import re
+import tempfile
+import threading
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from pathlib import Path
+
+from distributed import Client, Future, KilledWorker
+
+from autograder.grading.grade import GradingError
+from autograder.grading.marker import HandedIn, Markers, Marking
+from autograder.grading.submission import Marked, submitted_notebook
+from autograder.notebooks.document import read_bytes
+from autograder.sandbox.isolation import SandboxMissing, find_isolation
+from autograder.stages import Stage, versions
+
+ANSWER_SECONDS = 15.0  # in which a scheduler answers that is there
+AHEAD = 2  # jobs with the workers for each of their threads, so that none waits for this process
+
+
+class ClusterProblem(Exception):
+    """The cluster cannot be used; the message says what to do."""
+
+
+class Cluster:
+    """Has the methods of Markers, and a cluster's workers do the work."""
+
+    def __init__(self, marking: Marking, address: str):
+        if not re.fullmatch(r"(?:tcp|tls|wss?)://[^/]+:\d+/?", address):
+            raise ClusterProblem(f"{address} is no address of a Dask scheduler; it looks like tcp://HOST:8786.")
+        try:
+            self._client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False, name="autograder-grade")
+        except (OSError, ValueError) as error:
+            raise ClusterProblem(
+                f"No Dask scheduler answers at {address} ({type(error).__name__}); start one with: dask scheduler"
+            ) from None
+        threads = sum(self._client.nthreads().values())
+        if not threads:
+            self._client.close()
+            raise ClusterProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
+        self.jobs = max(AHEAD * threads, 16)  # workers may be added
+        self.notice = f"Marking on {threads} threads of Dask workers; dashboard: {self._client.dashboard_link}"
+        self._stage = marking.stage
+        shared = _pack(marking)
+        self._name = hashlib.sha256(shared).hexdigest()
+        # The result of a task, which is run again when the worker that has it ends
+        self._shared = self._client.submit(_same, shared, key=f"autograder-course-{self._name}")
+        self._running: set[Future] = set()
+        self._stopped = False
+        self._guard = threading.Lock()
+
+    def mark(self, handed_in: HandedIn) -> Marked:
+        """The marks; raises what marking raised, and GradingError when no worker could."""
+        job = _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)
+        with self._guard:
+            if self._stopped:
+                raise GradingError("the run was stopped")
+            future = self._client.submit(_mark, self._shared, job, pure=False)
+            self._running.add(future)
+        try:
+            ok, value = pickle.loads(future.result())
+        except KilledWorker:
+            raise GradingError("worker after worker ended while it was marked; run it again.") from None
+        except CancelledError:
+            reason = "the run was stopped" if self._stopped else "the Dask scheduler went away; run it again."
+            raise GradingError(reason) from None
+        finally:
+            with self._guard:
+                self._running.discard(future)
+        if not ok:
+            raise value
+        return value
+
+    def stop(self) -> None:
+        """Take back every job; whoever waits for one gets GradingError."""
+        with self._guard:
+            self._stopped = True
+            self._client.cancel(list(self._running), force=True)
+
+    def close(self) -> None:
+        """End the workers' markers of this run, and leave the cluster."""
+        with contextlib.suppress(OSError, TimeoutError, RuntimeError):
+            if not self._stopped:
+                self._client.run(_end, self._name, on_error="ignore")
+        self._client.close()
+
+
+@dataclass(frozen=True)
+class _Job:
+    notebooks: dict[str, bytes]  # by their names
+    key: bytes
+
+
+def _notebooks(folder: Path, stage: Stage) -> dict[str, bytes]:
+    """The notebooks that were handed in; NotebookError when there is none, or one cannot be read."""
+    found = [p for p in folder.iterdir() if p.suffix.lower() == ".ipynb" and p.is_file() and not p.is_symlink()]
+    if not found:
+        submitted_notebook(folder, stage)  # says what there is instead
+    return {path.name: read_bytes(path) for path in found if not path.name.startswith(".")}
+
+
+@dataclass(frozen=True)
+class _Shared:
+    marking: Marking
+    given: bytes | None
+    code: list[str]  # the version of the checks, and a digest of their code
+
+
+def _pack(marking: Marking) -> bytes:
+    given = marking.given.read_bytes() if marking.given else None
+    return pickle.dumps(_Shared(marking, given, versions.present()[marking.stage.name]))
+
+
+def _same(value: bytes) -> bytes:
+    return value
+
+
+# On a worker
+
+_runs: dict[str, tuple[Markers, tempfile.TemporaryDirectory]] = {}  # by a digest of what the jobs of a run share
+_guard = threading.Lock()
+
+
+def _mark(shared: bytes, job: _Job) -> bytes:
+    """(True, the marks) or (False, the error), pickled."""
+    try:
+        markers = _markers_for(shared)
+        with tempfile.TemporaryDirectory(prefix="autograder-job-") as folder:
+            for name, data in job.notebooks.items():
+                (Path(folder) / name).write_bytes(data)
+            return pickle.dumps((True, markers.mark(HandedIn(Path(folder), job.key))))
+    except Exception as error:
+        return pickle.dumps((False, error))
+
+
+def _markers_for(shared: bytes) -> Markers:
+    name = hashlib.sha256(shared).hexdigest()
+    with _guard:
+        if name not in _runs:
+            _runs[name] = _begin(pickle.loads(shared))
+        return _runs[name][0]
+
+
+def _begin(shared: _Shared) -> tuple[Markers, tempfile.TemporaryDirectory]:
+    if versions.present()[shared.marking.stage.name] != shared.code:
+        raise GradingError("a worker has another version of the checks; install the same on all machines.")
+    there = shared.marking.isolation  # where the command runs
+    try:
+        isolation = find_isolation()
+        isolation.expect(sandbox=there.sandboxed, unsandboxed=not there.sandboxed)
+    except SandboxMissing as error:
+        raise GradingError(f"a worker's machine cannot mark: {error}") from None
+    folder = tempfile.TemporaryDirectory(prefix="autograder-course-")
+    given = None
+    if shared.given is not None:
+        given = Path(folder.name) / "given.py"
+        given.write_bytes(shared.given)
+    marking = dataclasses.replace(shared.marking, course=Path(folder.name), given=given, isolation=isolation)
+    return Markers(marking), folder
+
+
+def _end(name: str) -> None:
+    with _guard:
+        markers, folder = _runs.pop(name, (None, None))
+    if markers is not None:
+        markers.close()
+        folder.cleanup()

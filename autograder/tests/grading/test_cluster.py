@@ -1,0 +1,142 @@
+"""`autograder grade --dask`, with a real scheduler and several workers: the same marks as on one machine."""
+
+import contextlib
+import importlib.util
+import os
+import pickle
+import signal
+
+import pytest
+
+from autograder.stages.samples import Wrong, submissions_of
+from autograder.tests.course import CHECKS, STAGE, Course, own_cell
+from autograder.tests.marking import GRADE, copy_of, files, left_over, marks, records, run, start
+from autograder.tests.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed"),
+    pytest.mark.skipif(os.name != "posix", reason="kills workers"),
+]
+
+
+@pytest.fixture(scope="module")
+def class_(tmp_path_factory):
+    course = Course(tmp_path_factory.mktemp("class") / "course")
+    wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
+    for number, submission in enumerate(wrong[:3]):
+        course.hand_in(f"wrong-{number}", submission.sources(STAGE))
+    for name in ("anna", "Zo\u00eb"):
+        course.hand_in(name)
+    course.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
+    course.hand_in("renamed", name="final (2).ipynb")
+    course.hand_in("broken")
+    course.path("broken").write_text("{", encoding="utf-8")
+    return course
+
+
+@pytest.fixture(scope="module")
+def expected(class_, tmp_path_factory):
+    """The class marked on this machine alone: its marks, the reason why one is not graded, and the files."""
+    course = copy_of(class_, tmp_path_factory.mktemp("here") / "course")
+    done = run(course, GRADE)
+    assert done.returncode == 1, done.stderr
+    return marks(course), reasons(course), files(course).keys()
+
+
+def reasons(course):
+    return {r.student: (r.reason, [n["sentence"] for n in r.notes]) for r in records(course)}
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    from autograder.bench.local_cluster import local_cluster
+
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with local_cluster(folder, workers=3) as cluster:
+        yield cluster
+
+
+def test_the_marks_and_the_words_are_those_of_one_machine_though_a_worker_is_killed(
+    class_, expected, cluster, tmp_path
+):
+    course = copy_of(class_, tmp_path / "course")
+    grading = start(course, [*GRADE, "--dask", cluster.address])
+    assert wait_until(lambda: list(cluster.folder.glob("autograder-job-*")), 120)
+    cluster.workers[0].kill()
+    output, _ = grading.communicate(timeout=600)
+    assert grading.returncode == 1, output
+    assert "dashboard: http://127.0.0.1:" in output
+    assert (marks(course), reasons(course), files(course).keys()) == expected
+    assert wait_until(lambda: not markers_in(cluster.folder), 60)
+
+
+def markers_in(folder):
+    return [command for command in left_over(folder) if "autograder.grading.marker" in command]
+
+
+def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluster, tmp_path):
+    course = copy_of(class_, tmp_path / "course")
+    first = start(course, [*GRADE, "--dask", cluster.address])
+    assert wait_until(lambda: records(course), 120)
+    os.kill(first.pid, signal.SIGINT)
+    first.communicate(timeout=120)
+    before = {r.student: r.graded_at for r in records(course) if r.status == "graded"}
+    second = run(course, [*GRADE, "--dask", cluster.address])
+    assert second.returncode == 1, second.stderr
+    assert (marks(course), reasons(course)) == expected[:2]
+    assert {r.student: r.graded_at for r in records(course)}.items() >= before.items()
+
+
+def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
+    from autograder.grading import cluster as module
+    from autograder.grading.marker import HandedIn
+    from autograder.grading.seed import course_secret, student_key
+    from autograder.tests.grading.test_marker import marking
+
+    sent = []
+
+    class Client:
+        dashboard_link = ""
+
+        def __init__(self, *args, **options):
+            pass
+
+        def nthreads(self):
+            return {"worker": 1}
+
+        def submit(self, function, *values, **options):
+            sent.append(pickle.dumps(values))
+            raise InterruptedError
+
+    with_first = class_.path("anna").parent
+    monkeypatch.setattr(module, "Client", Client)
+    with contextlib.suppress(InterruptedError):
+        module.Cluster(marking(class_), "tcp://127.0.0.1:1")
+    cluster = object.__new__(module.Cluster)
+    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None, _stopped=False, _running=set())
+    cluster._guard = contextlib.nullcontext()
+    secret = course_secret(class_.folder)
+    with contextlib.suppress(InterruptedError):
+        cluster.mark(HandedIn(with_first, student_key(secret, "anna")))
+    assert len(sent) == 2
+    for data in sent:
+        assert secret not in data and secret.hex().encode() not in data and student_key(secret, "Zo\u00eb") not in data
+    assert class_.path("anna").read_bytes() in sent[1] and b"anna" not in sent[1].replace(
+        class_.path("anna").read_bytes(), b""
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("tcp://127.0.0.1:9", "No Dask scheduler answers at tcp://127.0.0.1:9 ("),
+        ("127.0.0.1:8786", "127.0.0.1:8786 is no address of a Dask scheduler; it looks like tcp://HOST:8786."),
+    ],
+)
+def test_a_scheduler_that_is_not_there(class_, tmp_path, address, said):
+    course = copy_of(class_, tmp_path / "course")
+    done = run(course, [*GRADE, "--dask", address])
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert said in done.stderr
+    assert not records(course)
