@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from autograder import lab
     from autograder.judge.notebook_check import check
     from autograder.notebooks import load_notebook
-    from autograder.toolkit import charts, timing
+    from autograder.toolkit import charts, chat, timing
     from autograder.toolkit.model import (
         GPT2_LARGE,
         GPT2_MEDIUM,
@@ -45,6 +45,7 @@ _LAZY = {
     "tokenizer_fingerprint": ("autograder.toolkit.model.tokenizer", "tokenizer_fingerprint"),
     "check": ("autograder.judge.notebook_check", "check"),
     "load_notebook": ("autograder.notebooks", "load_notebook"),
+    "chat": ("autograder.toolkit.chat", None),
     "timing": ("autograder.toolkit.timing", None),
     "charts": ("autograder.toolkit.charts", None),
     "lab": ("autograder.lab", None),
@@ -63,6 +64,7 @@ __all__ = [
     "GPT2_XL",
     "GPT2Config",
     "charts",
+    "chat",
     "check",
     "guess",
     "lab",

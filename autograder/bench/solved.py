@@ -20,11 +20,11 @@ def solved(stage_name: str = "save-and-reuse", sharing: bool = False) -> SimpleN
     """
     stage = find_stage(stage_name)
     given = types.ModuleType("given")
-    exec(given_source(stage) or "", given.__dict__)
-    namespace = dict(given.__dict__)
     outer = sys.modules.get("given")
     sys.modules["given"] = given
     try:
+        exec(given_source(stage) or "", given.__dict__)
+        namespace = dict(given.__dict__)
         for cell in read_script(SOLUTIONS / f"{stage.module}.py"):
             if cell.kind in ("setup", "solution") or (sharing and "class SharedCache" in cell.source):
                 exec(without_markers(cell.source), namespace)

@@ -3,7 +3,7 @@
 Written from the definitions: Touvron et al. 2023, "LLaMA: Open and Efficient Foundation Language Models" (the block);
 Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; Su et al. 2021, "RoFormer" (rotary positions);
 Ainslie et al. 2023, "GQA" (grouped heads); Shazeer 2020, "GLU Variants Improve Transformer" (SwiGLU).
-Independent of solutions/. It favors being obviously right over speed: heads and queries are looped over.
+Independent of solutions/. It favors being obviously right over speed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ KV = list[tuple[np.ndarray, np.ndarray]]  # one (keys, values) a layer, each [n_
 
 @dataclass(frozen=True)
 class Run:
-    """The logits [n_seq, n_vocab] of a pass, and the K/V of all its positions, the past ones included."""
+    """A pass: logits [n_seq, n_vocab], the K/V of all positions, past ones included, and x [n_seq, n_embd], what the
+    last norm gets.
+    """
 
     logits: np.ndarray
     kv: KV
+    x: np.ndarray
 
 
 def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
@@ -45,13 +48,12 @@ def attend(q: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     n_head, n_query, head_dim = q.shape
     n_kv_head, n_seq, _ = keys.shape
     out = np.empty((n_head, n_query, head_dim))
+    seen = np.arange(n_seq) <= np.arange(n_seq - n_query, n_seq)[:, None]  # [n_query, n_seq]
     for h in range(n_head):
         group = h * n_kv_head // n_head
-        for i in range(n_query):
-            seen = n_seq - n_query + i + 1
-            scores = keys[group, :seen] @ q[h, i] / np.sqrt(head_dim)
-            weights = np.exp(scores - scores.max())
-            out[h, i] = weights @ values[group, :seen] / weights.sum()
+        scores = np.where(seen, q[h] @ keys[group].T / np.sqrt(head_dim), -np.inf)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        out[h] = weights @ values[group] / weights.sum(axis=-1, keepdims=True)
     return out
 
 
@@ -89,7 +91,7 @@ class LlamaReference:
             x = x + heads @ block.attn.o_proj.T.astype(np.float64)
             mlp = (m.astype(np.float64) for m in (block.mlp.gate_proj, block.mlp.up_proj, block.mlp.down_proj))
             x = x + swiglu(rms_norm(x, block.norm_2, c.norm_eps), *mlp)
-        return Run(rms_norm(x, w.norm_f, c.norm_eps) @ w.head.T.astype(np.float64), kv)
+        return Run(rms_norm(x, w.norm_f, c.norm_eps) @ w.head.T.astype(np.float64), kv, x)
 
     def logits(self, token_ids: Sequence[int]) -> np.ndarray:
         """[n_seq, n_vocab]"""

@@ -57,6 +57,11 @@ class AsText:
     form: str | int
 
 
+@dataclass(frozen=True)
+class ByteTokenizer:
+    """Arrives as the tokenizer of random chat models, one token for each byte."""
+
+
 class StudentError(Exception):
     """The student's code raised, is missing, or returned something that cannot be used."""
 
@@ -172,6 +177,12 @@ class Student:
         request = {"op": "method", "handle": handle.number, "name": name, "returns": returns}
         return self._as(returns, name, self._invoke(name, request, args, kwargs))
 
+    def counted_method(self, handle: Handle, name: str, *args: Any, n_layer: int) -> tuple[list[int], float | None]:
+        """handle.name(*args) as ids, and how many tokens went through the student's functions for a model."""
+        request = {"op": "method", "handle": handle.number, "name": name, "returns": "ids"}
+        reply = self._exchange(name, {**request, "count": True, "n_layer": n_layer}, args, {})
+        return _expect_ids(name, reply.get("value")), _tokens(reply)
+
     def attribute(self, handle: Handle, name: str, returns: str = "plain") -> Any:
         value = self._ask(name, {"op": "attribute", "handle": handle.number, "name": name, "returns": returns})
         return self._as(returns, name, value)
@@ -262,8 +273,7 @@ class Student:
 
     def _counted(self, name, args, returns):
         reply = self._exchange(name, {"op": "call", "name": name, "returns": returns, "count": True}, args, {})
-        tokens = reply.get("tokens")
-        return reply.get("value"), float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+        return reply.get("value"), _tokens(reply)
 
     def _invoke(self, name, request, args, kwargs):
         return self._exchange(name, request, args, kwargs).get("value")
@@ -387,6 +397,11 @@ def _expect_plain(name: str, value: Any, depth: int = 0) -> Any:
     return value
 
 
+def _tokens(reply: dict[str, Any]) -> float | None:
+    tokens = reply.get("tokens")
+    return float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
+
+
 def _expect_array(name: str, value: Any) -> np.ndarray:
     if not isinstance(value, np.ndarray):
         raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
@@ -409,6 +424,8 @@ def _wire(value: Any) -> Any:
         return value
     if isinstance(value, Handle):
         return {"__handle__": value.number}
+    if isinstance(value, ByteTokenizer):
+        return {"__byte_tokenizer__": True}
     if isinstance(value, Entry):
         return {"__entry__": list(value.token_ids)}
     if isinstance(value, AsText):

@@ -129,8 +129,13 @@ def _parse(cell: ScriptCell, script: str) -> ast.Module:
 
 
 def _only_defines(tree: ast.Module) -> bool:
-    """Whether a setup cell holds functions and classes for the student to use, and nothing else."""
-    return all(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in tree.body)
+    """Whether a setup cell holds functions, classes and constants for the student to use, and nothing else."""
+    return all(isinstance(node, (ast.FunctionDef, ast.ClassDef)) or _is_constant(node) for node in tree.body)
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    """START = "..." and the like."""
+    return isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
 
 
 def _top_level_names(tree: ast.Module) -> list[str]:

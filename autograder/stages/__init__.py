@@ -52,6 +52,12 @@ STAGES = (
         "How prefix reuse fails",
         ("longest_common_prefix", "lookup", "explain_miss", "render_chat", "build_prompt", "cache_key"),
     ),
+    Stage(
+        "chat-model",
+        7,
+        "The same cache in a real chat model",
+        ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
+    ),
 )
 
 GRADED_STAGES = tuple(stage for stage in STAGES if stage.graded)

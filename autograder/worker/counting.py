@@ -28,16 +28,16 @@ from typing import Any
 
 import numpy as np
 
-ROW_FUNCTIONS = ("gelu", "attend", "causal_self_attention", "transformer_block", "cached_block")
-ID_FUNCTIONS = ("prefill", "decode_step", "forward", "advance")
+ROW_FUNCTIONS = ("gelu", "attend", "causal_self_attention", "transformer_block", "cached_block", "swiglu")
+ID_FUNCTIONS = ("prefill", "decode_step", "forward", "advance", "advance_llama")
 _PRODUCTS = (np.dot, np.einsum, np.tensordot, np.inner)
 
 
 class Meter:
     """The tokens of one call."""
 
-    def __init__(self) -> None:
-        self._n_layer = 1
+    def __init__(self, n_layer: int = 1) -> None:
+        self._n_layer = n_layer
         self._products: dict[tuple[int, str], float] = {}
         self._rows: dict[str, float] = {}
         self._calls = 0.0

@@ -155,7 +155,15 @@ class Runtime:
         return {**reply, "tokens": meter.tokens}
 
     def _op_method(self, request):
-        return self._invoke(getattr(self._handles[request["handle"]], request["name"]), request)
+        method = getattr(self._handles[request["handle"]], request["name"])
+        if not request.get("count"):
+            return self._invoke(method, request)
+        from autograder.worker.counting import Meter
+
+        meter = Meter(request["n_layer"])
+        with meter.watching(self.namespace):
+            reply = self._invoke(method, request)
+        return {**reply, "tokens": meter.tokens}
 
     def _invoke(self, function, request, prepare=lambda argument: argument):
         args = [prepare(self._argument(a)) for a in request.get("args", [])]
@@ -230,6 +238,10 @@ class Runtime:
         if isinstance(value, dict):
             if "__handle__" in value:
                 return self._handles[value["__handle__"]]
+            if "__byte_tokenizer__" in value:
+                from autograder.toolkit.chat import byte_tokenizer
+
+                return byte_tokenizer()
             if "__entry__" in value:
                 return Entry(list(value["__entry__"]))
             if "__text__" in value:
@@ -250,12 +262,27 @@ class Runtime:
         from autograder.toolkit.model import GPT2Config, load_model, random_model
         from autograder.toolkit.model.weights import replace_tensor
 
+        if "llama" in spec:
+            return self._llama(spec, patches)
         key = repr(sorted(spec.items()))
         if key not in self._models:
             if "name" in spec:
                 self._models[key] = load_model(spec["name"])
             else:
                 self._models[key] = random_model(GPT2Config(**spec["config"]), spec["seed"])
+        weights = self._models[key]
+        for name, array in patches.items():
+            weights = replace_tensor(weights, name, array)
+            self._given_out.append(weights)
+        return weights
+
+    def _llama(self, spec, patches):
+        from autograder.toolkit.chat import LlamaConfig, random_llama
+        from autograder.toolkit.chat.weights import replace_tensor
+
+        key = repr(sorted(spec.items()))
+        if key not in self._models:
+            self._models[key] = random_llama(LlamaConfig(**spec["llama"]), spec["seed"])
         weights = self._models[key]
         for name, array in patches.items():
             weights = replace_tensor(weights, name, array)

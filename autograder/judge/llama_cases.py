@@ -1,0 +1,42 @@
+"""Small random Llamas to run checks on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import cached_property
+
+import numpy as np
+
+from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.llama import LlamaReference
+from autograder.toolkit.chat.config import LlamaConfig
+from autograder.toolkit.chat.random_weights import random_llama
+from autograder.toolkit.chat.weights import replace_tensor
+
+# By n_head / n_kv_head; no two of a shape's figures agree, and each has a theta and an eps of its own.
+SHAPES = (
+    LlamaConfig(2, 3, 3, n_embd=18, n_inner=25, n_ctx=23, n_vocab=41, rope_theta=300.0, norm_eps=1e-2),
+    LlamaConfig(3, 4, 2, n_embd=40, n_inner=54, n_ctx=19, n_vocab=61, rope_theta=5000.0, norm_eps=1e-3, tied=False),
+    LlamaConfig(4, 6, 2, n_embd=48, n_inner=70, n_ctx=26, n_vocab=53, rope_theta=80.0, norm_eps=1e-5),
+)
+
+
+class JudgeLlama(JudgeModel):
+    """A JudgeModel of the Llama architecture."""
+
+    @cached_property
+    def reference(self) -> LlamaReference:
+        return LlamaReference(self.weights)
+
+    def patched(self, tensor: str, array: np.ndarray) -> JudgeLlama:
+        array = np.ascontiguousarray(array, dtype=np.float32)
+        return JudgeLlama(self.spec, replace_tensor(self.weights, tensor, array), {**self.patches, tensor: array})
+
+
+def random_judge_llama(config: LlamaConfig, seed: int) -> JudgeLlama:
+    return JudgeLlama({"llama": asdict(config), "seed": seed}, random_llama(config, seed))
+
+
+def llamas(cases: Cases) -> list[JudgeLlama]:
+    """Three, with 1, 2 and 3 heads of queries to each of keys."""
+    return [random_judge_llama(config, cases.number("llama", *asdict(config).values())) for config in SHAPES]

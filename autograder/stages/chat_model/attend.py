@@ -1,0 +1,62 @@
+"""The check of grouped_attend."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autograder.judge import llama
+from autograder.judge.bugs import MASK_WITHOUT_OFFSET, NO_CAUSAL_MASK, SCORES_UNSCALED
+from autograder.judge.compare import Sweep
+from autograder.judge.framework import check
+from autograder.judge.llama_cases import llamas
+from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model.shared import CLOSE, STAGE
+
+
+@check(
+    stage=STAGE, id="grouped-heads", points=1, title="Several heads of queries share one of keys",
+    watches=("grouped_attend",),
+)  # fmt: skip
+def grouped_heads(student, cases):
+    """Query head h attends, causally, to key head h // (n_head // n_kv_head)."""
+    sweep = Sweep()
+    for i, (n_seq, n_query) in enumerate(((1, 1), (9, 1), (7, 3), (12, 12), (18, 5), (70, 70), (150, 3), (140, 131))):
+        model = llamas(cases)[i % 3]
+        c, rng = model.config, cases.rng("qkv", n_seq, n_query)
+        q = rng.standard_normal((c.n_head, n_query, c.head_dim)).astype(np.float32)
+        kv = [rng.standard_normal((c.n_kv_head, n_seq, c.head_dim)).astype(np.float32) for _ in range(2)]
+        if n_seq == 18:
+            q *= 400  # scores of a thousand
+        with sweep.at(n_seq):
+            cache = student.make_cache(model, [tuple(kv)] * c.n_layer)
+            layers = student.attribute(cache, "layers", returns="handle")
+            layer = student.method(layers, "__getitem__", 1, returns="handle")
+            sweep.close(
+                student.array("grouped_attend", q, layer), llama.attend(q.astype(np.float64), *kv),
+                name="grouped_attend", axes=("head", "query", "element"), suspects=suspects(q, *kv),
+                where=f"for {c.n_head} heads on {c.n_kv_head}, {n_query} queries and {n_seq} cached positions", **CLOSE,
+            )  # fmt: skip
+    sweep.finish()
+
+
+def suspects(q, keys, values):
+    n_head, n_query, head_dim = q.shape
+    n_seq = keys.shape[1]
+    q = q.astype(np.float64)
+
+    def masked(visible, scale=head_dim**0.5):
+        k, v = (a.repeat(n_head // len(keys), axis=0) for a in (keys, values))
+        scores = np.where(visible, q @ k.swapaxes(1, 2) / scale, -np.inf)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        return shares / shares.sum(-1, keepdims=True) @ v
+
+    def among(heads):
+        return llama.attend(q, keys[heads], values[heads])
+
+    return [
+        (own.HEADS_IN_TURN, lambda: among(np.arange(n_head) % len(keys))),
+        (own.FIRST_KEY_HEAD, lambda: among(np.zeros(n_head, int))),
+        (NO_CAUSAL_MASK, lambda: masked(np.ones((n_query, n_seq), bool))),
+        (MASK_WITHOUT_OFFSET, lambda: masked(np.tri(n_query, n_seq, dtype=bool))),
+        (SCORES_UNSCALED, lambda: masked(np.tri(n_query, n_seq, n_seq - n_query, dtype=bool), 1.0)),
+    ]

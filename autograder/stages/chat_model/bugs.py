@@ -1,0 +1,124 @@
+"""The bugs of the chat model that can be named."""
+
+from __future__ import annotations
+
+from autograder.judge.bugs import define
+
+# rms_norm
+MEAN_SUBTRACTED = define(
+    "mean-subtracted",
+    "layer norm in place of RMS norm",
+    "It looks as if the mean were subtracted, as in a layer norm: an RMS norm leaves it alone.",
+)
+EPS_OUTSIDE = define(
+    "rms-eps-outside", "eps outside the root", "It looks as if eps were added to the root: it is added inside."
+)
+EPS_MISSING = define("rms-eps-missing", "eps left out", "It looks as if eps were left out.")
+NORM_NO_ROOT = define(
+    "rms-no-root",
+    "divided by the mean square",
+    "It looks as if the root were left out: x is divided by it.",
+)
+NORM_SUM = define("rms-sum", "sum in place of mean", "It looks as if the squares were added up: take their mean.")
+NORM_NO_WEIGHT = define("rms-no-weight", "weight left out", "It looks as if the weight were left out.")
+
+# rotate
+NEIGHBORS_TURNED = define(
+    "neighbors-turned",
+    "neighbors taken as pairs",
+    "It looks as if elements 2i and 2i + 1 were taken as a pair: element i goes with element i + head_dim / 2.",
+)
+TURNED_BACK = define(
+    "turned-back", "turned the other way", "It looks as if the pairs were turned the other way: look at the signs."
+)
+FIRST_AT_ZERO = define(
+    "rotary-first-at-zero",
+    "positions from 0",
+    "It looks as if the rows were at positions 0, 1, 2, ...: the positions are passed.",
+)
+ONE_FREQUENCY_STEP = define(
+    "rotary-half-exponent",
+    "frequencies fall too slowly",
+    "It looks as if the exponent were -i / head_dim: pair i has theta to the power of -2 * i / head_dim.",
+)
+THETA_FIXED = define("theta-fixed", "theta is 10000", "It looks as if theta were 10000, whatever is passed.")
+NOT_TURNED = define("not-turned", "not turned", "The rows came back as they were.")
+
+# grouped_attend
+HEADS_IN_TURN = define(
+    "heads-in-turn",
+    "key heads taken in turn",
+    "It looks as if query head h had key head h % n_kv_head: neighbors share one, h // (n_head // n_kv_head).",
+)
+FIRST_KEY_HEAD = define(
+    "first-key-head", "all heads use key head 0", "It looks as if every head of queries attended to key head 0."
+)
+
+# swiglu
+GATE_UP_SWAPPED = define(
+    "gate-up-swapped", "gate and up swapped", "It looks as if silu were applied to the up part: it goes on the gate."
+)
+GATE_GELU = define("gate-gelu", "gelu in place of silu", "It looks as if the gate went through gelu: it is silu here.")
+GATE_SIGMOID = define(
+    "gate-sigmoid",
+    "sigmoid in place of silu",
+    "It looks as if the gate were 1 / (1 + exp(-z)) alone: silu is z times that.",
+)
+GATE_MISSING = define("gate-missing", "no silu", "It looks as if the gate were multiplied as it is: silu is missing.")
+UP_MISSING = define("up-missing", "no up part", "It looks as if the up part were left out.")
+
+# advance_llama
+KEYS_NOT_TURNED = define(
+    "keys-cached-unturned",
+    "keys cached before they are turned",
+    "The keys in the cache are those before rotate: they are cached turned.",
+)
+VALUES_TURNED = define("values-turned", "values turned too", "The values in the cache are turned: only q and k are.")
+WRONG_HEAD = define(
+    "head-is-wte", "wte in place of the head", "It looks as if wte were the output head: it is weights.head."
+)
+NO_FINAL_NORM = define("no-final-rms-norm", "no final norm", "It looks as if norm_f were left out before the logits.")
+
+# render_chatml
+DEFAULT_SYSTEM_MISSING = define(
+    "default-system-missing",
+    "no default system message",
+    "The default system message is missing: it comes first when the first message is not the system's.",
+)
+DEFAULT_SYSTEM_ALWAYS = define(
+    "default-system-always",
+    "default system message always",
+    "The default system message is there although the conversation has its own.",
+)
+CONTENT_STRIPPED = define(
+    "chatml-content-stripped",
+    "contents stripped",
+    "It looks as if contents were stripped: they stay as they are.",
+)
+GENERATION_PROMPT_MISSING = define(
+    "generation-prompt-missing", "no generation prompt", "The generation prompt at the end is missing."
+)
+GENERATION_PROMPT_ALWAYS = define(
+    "chatml-prompt-always",
+    "generation prompt always",
+    "The generation prompt is there although add_generation_prompt is False.",
+)
+
+# Chat
+REUSE_NOT_USED = define(
+    "chat-recomputes",
+    "every turn recomputes",
+    "The ids are right, and every turn ran its whole prompt through the model.",
+)
+REUSE_ALWAYS = define(
+    "chat-reuses-always", "reuse=False reuses", "With reuse=False, tokens of earlier turns were reused all the same."
+)
+END_KEPT = define(
+    "end-token-kept", "the end token is in the answer", "The answer ends with tokenizer.end_id, which is no part of it."
+)
+END_IGNORED = define("end-token-ignored", "the end token is ignored", "The answer goes on after tokenizer.end_id.")
+REFUSED_STAYS = define(
+    "refused-message-stays",
+    "a refused message stays",
+    "What is answered after a refused message is what would be answered if it had been sent.",
+)

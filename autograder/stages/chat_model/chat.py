@@ -1,0 +1,208 @@
+"""The checks of Chat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from autograder.judge.framework import Failure, check
+from autograder.judge.llama_cases import JudgeLlama, random_judge_llama
+from autograder.judge.student import ByteTokenizer
+from autograder.judge.words import tokens
+from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model.shared import STAGE, chatml
+from autograder.toolkit.chat.config import LlamaConfig
+from autograder.toolkit.chat.tokenizer import byte_tokenizer
+
+SHAPE = LlamaConfig(2, 4, 2, n_embd=24, n_inner=31, n_ctx=420, n_vocab=259, rope_theta=2000.0, tied=False)
+N_NEW = 6
+CLEAR = 0.02  # the two likeliest ids are never closer: rounding does not decide
+TEXTS = ("Who?", "And 12", "why", "so it is", "Ah.", "no")
+
+
+@dataclass
+class Turn:
+    """What a turn must come to."""
+
+    text: str
+    new_ids: list[int]
+    prompt: int  # tokens of the prompt
+    shared: int  # of which this many are known from the turns before
+    rows: int  # in the cache afterwards
+
+
+@dataclass
+class Conversation:
+    """A conversation by the judge's model. The margin is that of the closest decision."""
+
+    model: JudgeLlama
+    messages: list[dict[str, str]] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    margin: float = np.inf
+    _known: list[int] = field(default_factory=list)
+
+    def send(self, text: str) -> Turn:
+        tokenizer, reference = byte_tokenizer(), self.model.reference
+        self.messages.append({"role": "user", "content": text})
+        ids = tokenizer.encode(chatml(self.messages, True))
+        common = next((i for i, (a, b) in enumerate(zip(ids, self._known, strict=False)) if a != b), len(self._known))
+        run = reference.run(ids)
+        new_ids = []
+        while True:
+            second, first = np.sort(run.logits[-1])[-2:]
+            self.margin = min(self.margin, first - second)
+            token_id = int(run.logits[-1].argmax())
+            if token_id == tokenizer.end_id:
+                break
+            new_ids.append(token_id)
+            if len(new_ids) == N_NEW:
+                break
+            run = reference.run([token_id], past=run.kv)
+        rows = run.kv[0][0].shape[1]
+        self._known = (ids + new_ids)[:rows]
+        self.messages.append({"role": "assistant", "content": tokenizer.decode(new_ids)})
+        self.turns.append(Turn(text, new_ids, len(ids), min(common, len(ids) - 1), rows))
+        return self.turns[-1]
+
+
+def clear_conversation(cases, texts: tuple[str, ...], kind: str) -> Conversation:
+    """Of a random model for which no decision is close.
+
+    kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids; "text" for answers of
+    letters; "ends" for letters, where the first answer stops at the end token.
+    """
+    return _conversation(cases.number("chat", kind), texts, kind)
+
+
+@lru_cache(maxsize=8)
+def _conversation(seed: int, texts: tuple[str, ...], kind: str) -> Conversation:
+    for attempt in range(60):
+        model = random_judge_llama(SHAPE, seed + attempt)
+        talk = Conversation(model if kind == "bytes" else _of_letters(model))
+        if kind == "ends":
+            talk = Conversation(_ending(talk.model, talk.send(texts[0]).new_ids))
+        for text in texts:
+            talk.send(text)
+        known = all(b.shared >= a.prompt + len(a.new_ids) for a, b in pairwise(talk.turns))
+        ends = [turn.rows == turn.prompt + len(turn.new_ids) for turn in talk.turns]
+        fits = (not known and not any(ends)) if kind == "bytes" else (ends[0] == (kind == "ends"))
+        if talk.margin > CLEAR and fits:
+            return talk
+    raise AssertionError(f"no clear conversation of kind {kind} in 60")
+
+
+def _of_letters(model: JudgeLlama) -> JudgeLlama:
+    """The same model, of which all logits but those of letters are 0."""
+    head, tokenizer = model.weights.head.copy(), byte_tokenizer()
+    letters = [tokenizer.encode(letter)[0] for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    head[[i for i in range(len(head)) if i not in letters]] = 0
+    return model.patched("lm_head.weight", head)
+
+
+def _ending(model: JudgeLlama, new_ids: list[int]) -> JudgeLlama:
+    """The same model, which says the end token where it said the fourth id."""
+    head, end = model.weights.head.copy(), byte_tokenizer().end_id
+    head[[end, new_ids[3]]] = head[[new_ids[3], end]]
+    return model.patched("lm_head.weight", head)
+
+
+def begin(student, model, reuse):
+    return student.handle("Chat", model, ByteTokenizer(), reuse)
+
+
+def send(student, chat, text, model):
+    return student.counted_method(chat, "send", text, N_NEW, n_layer=model.config.n_layer)
+
+
+@check(stage=STAGE, id="chat-reuse", points=2, title="A conversation with reuse says the same for less work")
+def chat_reuse(student, cases):
+    """A conversation has the same ids with reuse and without, and with it only what is new goes through the model."""
+    for kind, reuse in (("bytes", True), ("ends", True), ("text", False)):
+        talk = clear_conversation(cases, TEXTS[3:] if kind == "bytes" else TEXTS[:3], kind)
+        chat = begin(student, talk.model, reuse)
+        for number, turn in enumerate(talk.turns, 1):
+            new_ids, work = send(student, chat, turn.text, talk.model)
+            what = f"turn {number} of a conversation with reuse={reuse}"
+            expect_ids(new_ids, turn.new_ids, what)
+            shared = turn.shared if reuse else 0
+            least = turn.rows - shared  # what is neither reused nor, like the last new id, needed
+            if work is not None and work > least + 1:
+                raise Failure(
+                    None,
+                    f"In {what}, {tokens(round(work))} went through the model where {least} are enough.",
+                    own.REUSE_NOT_USED if number > 1 and work >= turn.rows else None,
+                )
+            if work is not None and not reuse and work < least:
+                raise Failure(None, f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
+    refused(student, cases)
+
+
+def expect_ids(new_ids, right, what):
+    if new_ids == right:
+        return
+    end, n = byte_tokenizer().end_id, len(right)
+    bug = None
+    if new_ids[:n] == right and new_ids[n : n + 1] == [end]:
+        bug = own.END_KEPT if len(new_ids) == n + 1 else own.END_IGNORED
+    same = next((i for i, (a, b) in enumerate(zip(new_ids, right, strict=False)) if a != b), min(len(new_ids), n))
+    raise Failure(
+        None, f"In {what}, {len(new_ids)} ids came back where {n} are right, and the first {same} agree.", bug
+    )
+
+
+def refused(student, cases):
+    """After a message that does not fit, the conversation goes on as if it had not been sent."""
+    talk = clear_conversation(cases, TEXTS[1:3], "text")
+    for texts in (["long " * 100], ["long " * 100, "again " * 90]):
+        chat = begin(student, talk.model, True)
+        first, second = talk.turns
+        expect_ids(send(student, chat, first.text, talk.model)[0], first.new_ids, "the first turn")
+        for text in texts:
+            try:
+                student.method(chat, "send", text, N_NEW, returns="none")
+            except Exception as error:
+                if not getattr(error, "loud", False):
+                    raise
+            else:
+                raise Failure(
+                    "A prompt that does not fit into n_ctx is a ValueError.", "send returned as if nothing were wrong."
+                )
+        prop = "A message that is refused leaves nothing behind."
+        try:
+            new_ids = send(student, chat, second.text, talk.model)[0]
+            expect_ids(new_ids, second.new_ids, "the turn after a refused message")
+        except Failure as failure:
+            raise Failure(prop, failure.detail, failure.bug) from None
+        except Exception as error:
+            if not getattr(error, "loud", False):
+                raise
+            raise Failure(prop, "The message after a refused one was refused too.", own.REFUSED_STAYS) from None
+        if len(student.attribute(chat, "log")) != 2:
+            raise Failure(prop, "The log has another number of turns than were answered.")
+
+
+@check(stage=STAGE, id="chat-log", points=1, title="The log and the messages tell what happened")
+def chat_log(student, cases):
+    """log has prompt, reused, computed and seconds of each turn, and messages the whole conversation."""
+    for reuse in (True, False):
+        talk = clear_conversation(cases, TEXTS[:4], "text")
+        chat = begin(student, talk.model, reuse)
+        for turn in talk.turns:
+            student.method(chat, "send", turn.text, N_NEW, returns="none")
+        log = student.attribute(chat, "log")
+        if not isinstance(log, list) or len(log) != len(talk.turns):
+            raise Failure(None, f"After {len(talk.turns)} turns, log is not a list of {len(talk.turns)} dicts.")
+        for number, (row, turn) in enumerate(zip(log, talk.turns, strict=True), 1):
+            shared = turn.shared if reuse else 0
+            right = {"prompt": turn.prompt, "reused": shared, "computed": turn.prompt - shared}
+            wrong = [key for key in right if not isinstance(row, dict) or row.get(key) != right[key]]
+            seconds = row.get("seconds") if isinstance(row, dict) else None
+            if not isinstance(seconds, float) or not 0 < seconds < 1e4:
+                wrong.append("seconds")
+            if wrong:
+                raise Failure(None, f"In turn {number} with reuse={reuse}, log is wrong about {', '.join(wrong)}.")
+        if student.attribute(chat, "messages") != talk.messages:
+            raise Failure(None, f"After {len(talk.turns)} turns, messages are not those that were exchanged.")

@@ -1,0 +1,331 @@
+"""Sample submissions of chat-model."""
+
+from __future__ import annotations
+
+from autograder.stages.samples import Right, Wrong
+
+# Right ones
+
+_REPEATED = """
+def grouped_attend(q, layer_cache):
+    n_group = len(q) // len(layer_cache.keys)
+    keys, values = (np.repeat(a, n_group, axis=0) for a in (layer_cache.keys, layer_cache.values))
+    n_query, n_seq = q.shape[1], keys.shape[1]
+    scores = np.einsum("hqd,hkd->hqk", q, keys) / np.sqrt(q.shape[-1])
+    visible = np.arange(n_seq) <= np.arange(n_seq - n_query, n_seq)[:, None]
+    scores = np.where(visible, scores, -np.inf)
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    return scores / scores.sum(-1, keepdims=True) @ values
+"""
+
+_HEAD_BY_HEAD = """
+def grouped_attend(q, layer_cache):
+    n_head, n_query, head_dim = q.shape
+    n_kv_head, n_seq, _ = layer_cache.keys.shape
+    out = []
+    for h in range(n_head):
+        k, v = (a[h // (n_head // n_kv_head)].astype(np.float64) for a in (layer_cache.keys, layer_cache.values))
+        rows = []
+        for i in range(n_query):
+            seen = n_seq - n_query + i + 1
+            scores = k[:seen] @ q[h, i] / head_dim ** 0.5
+            e = np.exp(scores - scores.max())
+            rows.append(e @ v[:seen] / e.sum())
+        out.append(rows)
+    return np.array(out, np.float32)
+"""
+
+_COMPLEX = """
+def rotate(x, positions, theta):
+    half = x.shape[-1] // 2
+    turns = np.exp(1j * np.asarray(positions)[:, None] * theta ** (-2 * np.arange(half) / x.shape[-1]))
+    z = (x[..., :half] + 1j * x[..., half:]) * turns
+    return np.concatenate((z.real, z.imag), -1).astype(np.float32)
+"""
+
+_ROTATE_HALF = """
+def rotate(x, positions, theta):
+    d = x.shape[-1]
+    frequencies = 1.0 / theta ** (np.arange(0, d, 2) / d)
+    angles = np.concatenate([np.outer(positions, frequencies)] * 2, axis=-1)
+    swapped = np.concatenate([-x[..., d // 2:], x[..., :d // 2]], axis=-1)
+    return (x * np.cos(angles) + swapped * np.sin(angles)).astype(x.dtype)
+"""
+
+_SILU = """
+def swiglu(x, mlp):
+    gate, up = x @ mlp.gate_proj.T, x @ mlp.up_proj.T
+    with np.errstate(over="ignore"):
+        return np.dot(gate / (1.0 + np.exp(-gate)) * up, mlp.down_proj.T)
+"""
+
+_TOKEN_BY_TOKEN = """
+def one_token(token_id, position, weights, cache):
+    c = weights.config
+    if not 0 <= position < c.n_ctx:
+        raise IndexError("no such position")
+    if not 0 <= token_id < c.n_vocab:
+        raise IndexError("no such token")
+    x = weights.wte[[token_id]].astype(np.float64)
+    for block, layer in zip(weights.blocks, cache.layers):
+        y = rms_norm(x, block.norm_1, c.norm_eps)
+        k = rotate((y @ block.attn.k_proj.T).reshape(c.n_kv_head, 1, -1), [position], c.rope_theta)
+        layer.append(k, (y @ block.attn.v_proj.T).reshape(c.n_kv_head, 1, -1))
+        q = rotate((y @ block.attn.q_proj.T).reshape(c.n_head, 1, -1), [position], c.rope_theta)
+        x = x + grouped_attend(q, layer).reshape(1, -1) @ block.attn.o_proj.T
+        x = x + swiglu(rms_norm(x, block.norm_2, c.norm_eps), block.mlp)
+    return (rms_norm(x, weights.norm_f, c.norm_eps) @ weights.head.T)[0]
+
+
+def advance_llama(token_ids, position, weights, cache):
+    if not token_ids:
+        raise ValueError("no tokens")
+    for i, token_id in enumerate(token_ids):
+        logits = one_token(token_id, position + i, weights, cache)
+    return logits
+"""
+
+_WRITTEN_OUT = """
+def render_chatml(messages, add_generation_prompt=False):
+    lines = []
+    if not (messages and messages[0]["role"] == "system"):
+        lines.append(START + "system\\n" + DEFAULT_SYSTEM + END)
+    for message in messages:
+        lines.append(START + message["role"] + "\\n" + message["content"] + END)
+    lines.append(START + "assistant\\n" if add_generation_prompt else "")
+    return "\\n".join(lines)
+"""
+
+_STATEFUL_CHAT = '''
+class Chat:
+    """Keeps the ids of its cache, and puts everything back when something goes wrong."""
+
+    def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):
+        self.w, self.t, self.reuse, self.render = weights, tokenizer, reuse, render
+        self.messages, self.log = [], []
+        self.ids, self.cache = [], ModelCache(weights.config.n_layer)
+
+    def send(self, text, n_new=100, each=None):
+        before = list(self.messages), list(self.ids), self.cache
+        try:
+            return self._send(text, n_new, each)
+        except Exception:
+            self.messages, self.ids, self.cache = before
+            raise
+
+    def _send(self, text, n_new, each):
+        start = time.perf_counter()
+        self.messages.append({"role": "user", "content": text})
+        prompt = self.t.encode(self.render(self.messages, True))
+        known = 0
+        if self.reuse:
+            while known < min(len(self.ids), len(prompt) - 1) and self.ids[known] == prompt[known]:
+                known += 1
+        self.cache = cut(self.cache, known)
+        logits = advance_llama(prompt[known:], known, self.w, self.cache)
+        row = {"prompt": len(prompt), "reused": known, "computed": len(prompt) - known}
+        row["seconds"] = time.perf_counter() - start
+        self.ids, answer = prompt, []
+        for _ in range(n_new):
+            best = int(np.argmax(logits))
+            if best == self.t.end_id:
+                break
+            answer.append(best)
+            if each is not None:
+                each(best)
+            if len(answer) < n_new:
+                logits = advance_llama([best], len(self.cache), self.w, self.cache)
+                self.ids = [*self.ids, best]
+        self.messages.append({"role": "assistant", "content": self.t.decode(answer)})
+        self.log.append(row)
+        return answer
+'''
+
+RIGHT = [
+    Right("keys-repeated", "The plain way with repeated keys, complex numbers and silu as it is defined.",
+          {"grouped-attend": _REPEATED, "rotate": _COMPLEX, "swiglu": _SILU}),
+    Right("head-by-head", "Loops over heads and queries, in float64.", {"grouped-attend": _HEAD_BY_HEAD}),
+    Right("rotate-half", "The angles of all elements at once.", {"rotate": _ROTATE_HALF}),
+    Right("token-by-token", "One token at a time, in float64.", {"advance-llama": _TOKEN_BY_TOKEN}),
+    Right("other-chat", "A chat that puts back what it changed, and a template written out.",
+          {"chat": _STATEFUL_CHAT, "render-chatml": _WRITTEN_OUT}),
+]  # fmt: skip
+
+# Wrong ones. What is wrong in a part is wrong in the model and in the chat that use it.
+
+_MODEL = ("llama-recompute", "llama-positions")
+_CHAT = ("chat-reuse", "chat-log")
+_ALL = (*_MODEL, *_CHAT)
+
+
+def wrong(name, about, mark, old, new, *loses, bug=None, also=()):
+    return Wrong(name, about, ((mark, old, new),), loses, bug, also)
+
+
+_NORM = "x / np.sqrt(mean_square + eps) * weight"
+_TURN = "np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)"
+_FREQUENCY = "theta ** (-np.arange(half) / half)"
+_SILU_LINE = "gate *= 0.5 * (1 + np.tanh(0.5 * gate))"
+_DOWN = "(gate * (x @ mlp.up_proj.T)) @ mlp.down_proj.T"
+_SYSTEM = 'if messages[0]["role"] != "system":'
+_MESSAGE = '''f"{START}{message['role']}\\n{message['content']}{END}\\n"'''
+_PROMPT = 'text + f"{START}assistant\\n" if add_generation_prompt else text'
+
+WRONG = [
+    # rms_norm
+    wrong("layer-norm", "subtracts the mean", "rms-norm", _NORM,
+          "(x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * weight",
+          "norm-by-rms", *_ALL, bug="mean-subtracted"),
+    wrong("eps-outside", "adds eps to the root", "rms-norm", _NORM, "x / (np.sqrt(mean_square) + eps) * weight",
+          "norm-by-rms", *_MODEL, bug="rms-eps-outside"),
+    wrong("eps-left-out", "no eps", "rms-norm", _NORM, "x / np.sqrt(mean_square) * weight",
+          "norm-by-rms", *_MODEL, bug="rms-eps-missing"),
+    wrong("no-root", "divides by the mean square", "rms-norm", _NORM, "x / (mean_square + eps) * weight",
+          "norm-by-rms", *_ALL, bug="rms-no-root"),
+    wrong("sum-of-squares", "the sum, not the mean", "rms-norm", "(x * x).mean(", "(x * x).sum(",
+          "norm-by-rms", *_ALL, bug="rms-sum"),
+    wrong("no-norm-weight", "the weight is left out", "rms-norm", _NORM, "x / np.sqrt(mean_square + eps)",
+          "norm-by-rms", *_ALL, bug="rms-no-weight"),
+    wrong("norm-over-all", "one mean for all rows", "rms-norm", "axis=-1, keepdims=True", "keepdims=True",
+          "norm-by-rms", *_ALL),
+    wrong("norm-in-place", "writes into x", "rms-norm", f"return {_NORM}",
+          "x /= np.sqrt(mean_square + eps)\n    return x * weight", "norm-by-rms", *_ALL, bug="input-changed"),
+    # rotate
+    wrong("neighbors", "pairs are 2i and 2i + 1", "rotate",
+          f"a, b = x[..., :half], x[..., half:]\n    return {_TURN}",
+          "a, b = x[..., ::2], x[..., 1::2]\n    out = np.empty_like(x)\n    "
+          "out[..., ::2], out[..., 1::2] = a * cos - b * sin, b * cos + a * sin\n    return out",
+          "rotary", *_ALL, bug="neighbors-turned"),
+    wrong("turned-back", "the signs exchanged", "rotate", _TURN,
+          "np.concatenate([a * cos + b * sin, b * cos - a * sin], axis=-1)",
+          "rotary", *_ALL, bug="turned-back"),
+    wrong("rows-from-zero", "positions 0, 1, 2, ...", "rotate", "np.outer(positions,",
+          "np.outer(range(len(positions)),", "rotary", *_ALL),
+    wrong("half-the-exponent", "-i / head_dim", "rotate", _FREQUENCY, "theta ** (-np.arange(half) / (2 * half))",
+          "rotary", *_ALL, bug="rotary-half-exponent"),
+    wrong("theta-10000", "theta is fixed", "rotate", _FREQUENCY, "10000.0 ** (-np.arange(half) / half)",
+          "rotary", *_ALL, bug="theta-fixed"),
+    wrong("not-turned", "x as it is", "rotate", _TURN, "x", "rotary", *_ALL),
+    wrong("same-angle", "all pairs turn alike", "rotate", _FREQUENCY, "np.ones(half)", "rotary", *_ALL),
+    wrong("halves-exchanged", "the second half first", "rotate", _TURN,
+          "np.concatenate([b * cos + a * sin, a * cos - b * sin], axis=-1)", "rotary", "llama-positions"),
+    wrong("degrees", "the angle in degrees", "rotate", "np.cos(angles)", "np.cos(np.radians(angles))",
+          "rotary", *_ALL),
+    # grouped_attend
+    wrong("heads-in-turn", "h % n_kv_head", "grouped-attend", "return heads.reshape(q.shape)",
+          "order = np.arange(n_head).reshape(-1, n_kv_head).T.ravel()\n    "
+          "inner = type('L', (), {'keys': keys[np.arange(n_head) % n_kv_head],"
+          " 'values': values[np.arange(n_head) % n_kv_head]})\n    "
+          "return heads.reshape(q.shape) if n_head == n_kv_head else grouped_attend(q, inner)",
+          "grouped-heads", *_ALL, bug="heads-in-turn"),
+    wrong("no-mask", "every key is seen", "grouped-attend", "where=~np.tri(n, dtype=bool)", "where=False",
+          "grouped-heads", *_ALL),
+    wrong("unscaled", "no division by sqrt(head_dim)", "grouped-attend", " / head_dim**0.5", "",
+          "grouped-heads", *_ALL, bug="scores-unscaled"),
+    wrong("scaled-twice", "divided by head_dim", "grouped-attend", "head_dim**0.5", "head_dim",
+          "grouped-heads", *_ALL),
+    wrong("first-key-head", "only key head 0", "grouped-attend", "keys, values = layer_cache.keys, layer_cache.values",
+          "keys, values = (np.repeat(a[:1], len(a), 0) for a in (layer_cache.keys, layer_cache.values))",
+          "grouped-heads", *_ALL, bug="first-key-head"),
+    wrong("overflow", "the maximum is not subtracted", "grouped-attend",
+          "scores -= scores.max(axis=-1, keepdims=True)", "scores = scores + 0", "grouped-heads"),
+    wrong("mask-one-late", "each query sees the next key", "grouped-attend", "np.tri(n, dtype=bool)",
+          "np.tri(n, k=1, dtype=bool)", "grouped-heads", *_ALL),
+    wrong("sum-over-queries", "the wrong axis", "grouped-attend", "scores.sum(axis=-1, keepdims=True)",
+          "scores.sum(axis=1, keepdims=True)", "grouped-heads", *_ALL),
+    # swiglu
+    wrong("gate-up-swapped", "silu on up", "swiglu", "gate = x @ mlp.gate_proj.T", "gate = x @ mlp.up_proj.T",
+          "gated-mlp", *_ALL),
+    wrong("gate-and-up-exchanged", "each in the other's place", "swiglu", f"{_SILU_LINE}",
+          "up = x @ mlp.up_proj.T\n    return (gate * (up * 0.5 * (1 + np.tanh(0.5 * up)))) @ mlp.down_proj.T",
+          "gated-mlp", *_ALL, bug="gate-up-swapped"),
+    wrong("gelu-gate", "gelu in place of silu", "swiglu", _SILU_LINE,
+          "gate *= 0.5 * (1 + np.tanh(0.7978845608 * (gate + 0.044715 * gate**3)))",
+          "gated-mlp", *_ALL, bug="gate-gelu"),
+    wrong("sigmoid-gate", "sigmoid alone", "swiglu", _SILU_LINE, "gate = 0.5 * (1 + np.tanh(0.5 * gate))",
+          "gated-mlp", *_ALL, bug="gate-sigmoid"),
+    wrong("no-silu", "the gate as it is", "swiglu", _SILU_LINE, "pass", "gated-mlp", *_ALL, bug="gate-missing"),
+    wrong("no-up", "up left out", "swiglu", _DOWN, "gate @ mlp.down_proj.T", "gated-mlp", *_ALL, bug="up-missing"),
+    wrong("silu-overflows", "inf over inf for large gates", "swiglu", _SILU_LINE,
+          "gate = gate * np.exp(gate) / (1 + np.exp(gate))", "gated-mlp"),
+    # advance_llama
+    wrong("keys-not-turned", "turned when read, not before", "advance-llama",
+          "layer_cache.append(rotate(k, positions, c.rope_theta), v)", "layer_cache.append(k, v)",
+          *_ALL, bug="keys-cached-unturned"),
+    wrong("values-turned", "values turned too", "advance-llama", "c.rope_theta), v)",
+          "c.rope_theta), rotate(v, positions, c.rope_theta))", *_ALL, bug="values-turned"),
+    wrong("queries-not-turned", "only keys are turned", "advance-llama", "rotate(q, positions, c.rope_theta)", "q",
+          *_ALL),
+    wrong("position-from-cache", "the position that is passed is not used", "advance-llama",
+          "positions = np.arange(position, end)",
+          "positions = np.arange(len(cache), len(cache) + len(token_ids))", "llama-positions"),
+    wrong("positions-reset", "each pass begins at 0", "advance-llama", "np.arange(position, end)",
+          "np.arange(end - position)", *_ALL, bug="positions-reset"),
+    wrong("position-one-on", "one too far", "advance-llama", "np.arange(position, end)",
+          "np.arange(position + 1, end + 1)", "llama-positions"),
+    wrong("no-final-norm", "norm_f left out", "advance-llama", "rms_norm(x[-1], weights.norm_f, c.norm_eps)", "x[-1]",
+          *_ALL, bug="no-final-rms-norm"),
+    wrong("wte-as-head", "wte in place of the head", "advance-llama", "weights.head.T", "weights.wte.T",
+          *_ALL, bug="head-is-wte"),
+    wrong("eps-fixed", "eps is 1e-5", "advance-llama", "normed = rms_norm(x, block.norm_1, c.norm_eps)",
+          "normed = rms_norm(x, block.norm_1, 1e-5)", *_MODEL),
+    wrong("norms-exchanged", "norm_2 before attention", "advance-llama", "block.norm_1", "block.norm_2", *_ALL),
+    wrong("no-residual", "the MLP replaces x", "advance-llama", "x = x + swiglu", "x = swiglu", *_ALL),
+    wrong("first-logits", "the logits of the first token", "advance-llama", "x[-1]", "x[0]", *_ALL),
+    wrong("heads-as-keys", "the keys split into n_head heads", "advance-llama",
+          "block.attn.k_proj.T, c.n_kv_head", "block.attn.k_proj.T, c.n_kv_head * 2", *_ALL),
+    wrong("no-limit", "positions past n_ctx", "advance-llama", " or end > c.n_ctx", "",
+          "llama-recompute", "chat-reuse"),
+    wrong("negative-ids", "a negative id counts from the end", "advance-llama", "min(token_ids) < 0 or ", "",
+          "llama-recompute"),
+    wrong("negative-position", "a position below 0", "advance-llama", " or position < 0", "", "llama-recompute"),
+    # render_chatml
+    wrong("no-default-system", "no default system message", "render-chatml", _SYSTEM, "if False:",
+          "chatml-template", *_CHAT, bug="default-system-missing"),
+    wrong("always-default", "the default system message always", "render-chatml", _SYSTEM, "if True:",
+          "chatml-template", bug="default-system-always"),
+    wrong("stripped", "contents stripped", "render-chatml", "{message['content']}", "{message['content'].strip()}",
+          "chatml-template", "chatml-turns", bug="chatml-content-stripped"),
+    wrong("no-generation-prompt", "no generation prompt", "render-chatml", _PROMPT, "text",
+          "chatml-template", "chatml-turns", *_CHAT, bug="generation-prompt-missing"),
+    wrong("always-generation-prompt", "a generation prompt always", "render-chatml", _PROMPT,
+          'text + f"{START}assistant\\n"', "chatml-template", bug="chatml-prompt-always"),
+    wrong("no-newline", "no newline after END", "render-chatml", "{END}\\n", "{END}", "chatml-template", *_CHAT),
+    wrong("thought-in-prompt", "a block in the generation prompt alone", "render-chatml", "{START}assistant\\n",
+          "{START}assistant\\n[think]", "chatml-template", "chatml-turns", *_CHAT),
+    wrong("system-last-only", "only the last message and the system's", "render-chatml", "for message in messages)",
+          "for message in [messages[0], *messages[1:][-1:]])", "chatml-template", "chatml-turns", *_CHAT),
+    # Chat
+    wrong("recomputes", "nothing is reused", "chat", "if self.reuse else 0", "* 0", *_CHAT, bug="chat-recomputes"),
+    wrong("always-reuses", "reuse=False reuses", "chat", " if self.reuse else 0", "", *_CHAT,
+          bug="chat-reuses-always"),
+    wrong("says-it-reuses", "recomputes, and logs a reuse", "chat",
+          "advance_llama(prompt_ids[n:], n, self.weights, cache)",
+          "advance_llama(prompt_ids, 0, self.weights, cache := ModelCache(len(cache.layers)))", "chat-reuse",
+          bug="chat-recomputes"),
+    wrong("all-cached", "takes all cached rows without comparing", "chat",
+          "common = longest_common_prefix(self.cached_ids, prompt_ids)", "common = len(self.cached_ids)", *_CHAT),
+    wrong("answer-not-cached", "keeps the prompt alone", "chat", "(prompt_ids + new_ids)[: len(cache)]",
+          "prompt_ids", *_CHAT),
+    wrong("one-id-too-many", "the last new id counts as cached", "chat", "(prompt_ids + new_ids)[: len(cache)]",
+          "prompt_ids + new_ids", *_CHAT),
+    wrong("end-in-answer", "the end token is in the answer", "chat",
+          "while (token_id := int(logits.argmax())) != self.tokenizer.end_id:\n            new_ids.append(token_id)",
+          "token_id = None\n        while token_id != self.tokenizer.end_id:\n"
+          "            token_id = int(logits.argmax())\n            new_ids.append(token_id)",
+          "chat-reuse", bug="end-token-kept"),
+    wrong("end-ignored", "goes on after the end token", "chat", "!= self.tokenizer.end_id:", "!= -1:",
+          "chat-reuse", bug="end-token-ignored"),
+    wrong("refused-stays", "a refused message stays", "chat",
+          'messages = [*self.messages, {"role": "user", "content": text}]',
+          'self.messages.append({"role": "user", "content": text})\n        messages = self.messages', "chat-reuse",
+          bug="refused-message-stays"),
+    wrong("log-of-ids", "the log counts reused tokens as computed", "chat", '"computed": len(prompt_ids) - n',
+          '"computed": len(prompt_ids)', "chat-log"),
+    wrong("no-seconds", "seconds left out", "chat", ', "seconds": seconds}', "}", "chat-log"),
+    wrong("answer-forgotten", "the answer is not a message", "chat",
+          '[*messages, {"role": "assistant", "content": self.tokenizer.decode(new_ids)}]', "messages", *_CHAT),
+    wrong("one-too-few", "n_new - 1 ids", "chat", "if len(new_ids) == n_new:", "if len(new_ids) == n_new - 1:", *_CHAT),
+    wrong("cut-at-the-start", "decodes at the wrong position", "chat", "advance_llama([token_id], len(cache),",
+          "advance_llama([token_id], len(prompt_ids),", *_CHAT),
+]  # fmt: skip

