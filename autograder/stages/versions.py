@@ -17,7 +17,12 @@ from autograder.stages import GRADED_STAGES, Stage
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).with_name("versions.txt")
-_SHARED = ("judge/*.py", "toolkit/model/*.py", *(f"worker/{name}.py" for name in ("cells", "counting", "hashing")))
+_SHARED = (
+    "judge/*.py",
+    "toolkit/model/*.py",
+    "toolkit/chat/*.py",
+    *(f"worker/{name}.py" for name in ("cells", "counting", "hashing")),
+)
 _OTHERS = ("bugs.py", "bugs/*", "samples.py", "test_*.py", "notebook_check.py")  # words, proofs, another caller
 
 

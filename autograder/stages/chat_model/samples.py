@@ -230,7 +230,7 @@ WRONG = [
     wrong("overflow", "the maximum is not subtracted", "grouped-attend",
           "scores -= scores.max(axis=-1, keepdims=True)", "scores = scores + 0", "grouped-heads"),
     wrong("mask-one-late", "each query sees the next key", "grouped-attend", "np.tri(n, dtype=bool)",
-          "np.tri(n, k=1, dtype=bool)", "grouped-heads", *_ALL),
+          "np.tri(n, k=1, dtype=bool)", "grouped-heads", *_MODEL, also=_CHAT),
     wrong("sum-over-queries", "the wrong axis", "grouped-attend", "scores.sum(axis=-1, keepdims=True)",
           "scores.sum(axis=1, keepdims=True)", "grouped-heads", *_ALL),
     # swiglu
@@ -304,7 +304,8 @@ WRONG = [
           "advance_llama(prompt_ids, 0, self.weights, cache := ModelCache(len(cache.layers)))", "chat-reuse",
           bug="chat-recomputes"),
     wrong("all-cached", "takes all cached rows without comparing", "chat",
-          "common = longest_common_prefix(self.cached_ids, prompt_ids)", "common = len(self.cached_ids)", *_CHAT),
+          "common = longest_common_prefix(self.cached_ids, prompt_ids)", "common = len(self.cached_ids)",
+          "chat-reuse"),
     wrong("answer-not-cached", "keeps the prompt alone", "chat", "(prompt_ids + new_ids)[: len(cache)]",
           "prompt_ids", *_CHAT),
     wrong("one-id-too-many", "the last new id counts as cached", "chat", "(prompt_ids + new_ids)[: len(cache)]",

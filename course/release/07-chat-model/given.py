@@ -19,17 +19,17 @@ import autograder
 # 1. The forward pass
 
 
+def linear(x, layer):
+    """x: [..., n_in]; layer.weight: [n_in, n_out]; layer.bias: [n_out]. Returns [..., n_out]."""
+    return x @ layer.weight + layer.bias
+
+
 def gelu(x):
     """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
 
     x is not changed. Elements may be as large as they like.
     """
-    y = np.asarray((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
-    np.tanh(y, out=y)  # in place from here on: for a large x, a new array costs more than the arithmetic
-    y += 1.0
-    y *= x
-    y *= 0.5
-    return y
+    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -40,10 +40,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
     """
     centered = x - x.mean(axis=-1, keepdims=True)
     variance = (centered * centered).mean(axis=-1, keepdims=True)
-    y = centered / np.sqrt(variance + eps)
-    y *= weight  # in place, as in gelu
-    y += bias
-    return y
+    return centered / np.sqrt(variance + eps) * weight + bias
 
 
 def split_heads(x, n_head):
@@ -58,17 +55,24 @@ def merge_heads(heads):
     return heads.transpose(1, 0, 2).reshape(n_seq, n_head * head_dim)
 
 
+def softmax(scores):
+    """exp(scores), each row along the last axis divided by its sum. Scores may be of any size, or -inf.
+
+    scores: [..., n], at least one of each row finite. Returns an array of the same shape; scores is not changed.
+    """
+    exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
 def attention_weights(q, k):
-    """The causal attention weights, [n_head, n_seq, n_seq]: the shares that query i gives to the keys 0 to i, else 0.
+    """The causal attention weights, [n_head, n_seq, n_seq]: what query i gives to each of the keys 0 to i, else 0.
 
     q, k: [n_head, n_seq, head_dim]. The last axis of the result adds up to 1. Scores of any size are allowed,
     of either sign: a million is nothing special.
     """
     n_seq, head_dim = q.shape[1:]
     scores = q @ k.transpose(0, 2, 1) / head_dim**0.5  # [n_head, n_seq, n_seq]: query by key
-    scores = np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)
+    return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))
 
 
 def causal_self_attention(x, attn, n_head):
@@ -77,10 +81,15 @@ def causal_self_attention(x, attn, n_head):
     x: [n_seq, n_embd]. attn.c_attn.weight: [n_embd, 3 * n_embd], for q, k and v in this order;
     attn.c_proj.weight: [n_embd, n_embd]; both have a bias. Returns [n_seq, n_embd].
     """
-    qkv = x @ attn.c_attn.weight + attn.c_attn.bias  # [n_seq, 3 * n_embd]
+    qkv = linear(x, attn.c_attn)  # [n_seq, 3 * n_embd]
     q, k, v = (split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))
     heads = attention_weights(q, k) @ v  # [n_head, n_seq, head_dim]
-    return merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias
+    return linear(merge_heads(heads), attn.c_proj)
+
+
+def feed_forward(x, mlp):
+    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
 
 
 def transformer_block(x, block, n_head):
@@ -90,9 +99,7 @@ def transformer_block(x, block, n_head):
     Returns [n_seq, n_embd]; x is not changed.
     """
     x = x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)
-    hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    hidden = gelu(hidden @ block.mlp.c_fc.weight + block.mlp.c_fc.bias)  # [n_seq, 4 * n_embd]
-    return x + hidden @ block.mlp.c_proj.weight + block.mlp.c_proj.bias
+    return x + feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)
 
 
 def forward(token_ids, weights):
@@ -143,19 +150,16 @@ class LayerCache:
             raise ValueError(f"append needs k and v of one shape [n_head, n_new, head_dim], got {k.shape}, {v.shape}")
         end = self._length + k.shape[1]
         if self._keys is None or end > self._keys.shape[1]:
-            spare = max(8, end // 8) if self._keys is None else end  # a clone wants little; a text that grows, much
-            self._grow(k.shape[0], end + spare, k.shape[2])
+            self._keys, self._values = self._larger(self._keys, k, end), self._larger(self._values, v, end)
         self._keys[:, self._length : end] = k
         self._values[:, self._length : end] = v
         self._length = end
 
-    def _grow(self, n_head, capacity, head_dim):
-        keys = np.empty((n_head, head_dim, capacity), np.float32).swapaxes(1, 2)  # a product with q reads them this way
-        values = np.empty((n_head, capacity, head_dim), np.float32)
-        if self._length:
-            keys[:, : self._length] = self._keys[:, : self._length]
-            values[:, : self._length] = self._values[:, : self._length]
-        self._keys, self._values = keys, values
+    def _larger(self, buffer, new, end):
+        larger = np.empty((new.shape[0], 2 * end, new.shape[2]), np.float32)
+        if buffer is not None:
+            larger[:, : self._length] = buffer[:, : self._length]
+        return larger
 
     @property
     def keys(self):
@@ -201,18 +205,9 @@ def attend(q, layer_cache):
     """
     keys, values = layer_cache.keys, layer_cache.values
     n_query, n_seq, head_dim = q.shape[1], keys.shape[1], q.shape[2]
-    heads = np.empty_like(q)
-    for first in range(0, n_query, 64):  # 64 queries at a time, so that keys which none of them sees cost nothing
-        queries = q[:, first : first + 64] / head_dim**0.5
-        n = queries.shape[1]
-        end = n_seq - n_query + first + n  # query i stands at position n_seq - n_query + i and sees up to its own key
-        scores = queries @ keys[:, :end].transpose(0, 2, 1)  # [n_head, n, end]
-        if n > 1:  # in the last n columns, all but the last query have later keys to hide
-            np.copyto(scores[:, :, end - n :], -np.inf, where=~np.tri(n, dtype=bool))
-        scores -= scores.max(axis=-1, keepdims=True)
-        np.exp(scores, out=scores)
-        heads[:, first : first + n] = scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)
-    return heads
+    scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5  # [n_head, n_query, n_seq]
+    visible = np.tri(n_query, n_seq, k=n_seq - n_query, dtype=bool)  # query i stands at position n_seq - n_query + i
+    return softmax(np.where(visible, scores, -np.inf)) @ values
 
 
 def kv_cache_bytes(config, n_seq, n_bytes=4):
@@ -232,15 +227,12 @@ def cached_block(x, block, n_head, layer_cache):
     x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by the n_new keys and values.
     Returns [n_new, n_embd]; x is not changed.
     """
-    attn, mlp = block.attn, block.mlp
-    qkv = layer_norm(x, block.ln_1.weight, block.ln_1.bias) @ attn.c_attn.weight + attn.c_attn.bias
+    qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)
     q, k, v = (split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))  # each [n_head, n_new, head_dim]
     layer_cache.append(k, v)
     heads = attend(q, layer_cache)  # [n_head, n_new, head_dim]
-    x = x + merge_heads(heads) @ attn.c_proj.weight + attn.c_proj.bias
-    hidden = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    hidden = gelu(hidden @ mlp.c_fc.weight + mlp.c_fc.bias)  # [n_new, 4 * n_embd]
-    return x + hidden @ mlp.c_proj.weight + mlp.c_proj.bias
+    x = x + linear(merge_heads(heads), block.attn.c_proj)
+    return x + feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)
 
 
 def advance(token_ids, position, weights, cache):
@@ -340,6 +332,15 @@ def cache_facts(prefix_ids, weights):
     }
 
 
+def as_tensors(cache, prefix_ids):
+    """The arrays of a prefix cache by their names in the file, each in one piece."""
+    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
+    for i, layer in enumerate(cache.layers):
+        tensors[f"layers.{i}.keys"] = np.ascontiguousarray(layer.keys)
+        tensors[f"layers.{i}.values"] = np.ascontiguousarray(layer.values)
+    return tensors
+
+
 def check_tensors(tensors, weights):
     """Return nothing when `tensors` is a whole prefix cache of this model; else ValueError naming the array."""
     config = weights.config
@@ -360,10 +361,7 @@ def check_tensors(tensors, weights):
 
 def write_prefix_cache(path, saved, prefix_ids, weights):
     """Write `saved`, and the ids it was made of, to the file `path`; ValueError when the two do not fit."""
-    tensors = {"prefix_ids": np.asarray(prefix_ids, np.int64)}
-    for i, layer in enumerate(saved.layers):
-        tensors[f"layers.{i}.keys"] = np.ascontiguousarray(layer.keys)
-        tensors[f"layers.{i}.values"] = np.ascontiguousarray(layer.values)
+    tensors = as_tensors(saved, prefix_ids)
     check_tensors(tensors, weights)
     save_file(tensors, path, cache_facts(prefix_ids, weights))
 
@@ -388,6 +386,46 @@ def read_prefix_cache(path, weights):
     for i, layer in enumerate(saved.layers):
         layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])
     return saved, prefix_ids
+
+
+class SharedLayer:
+    """One layer of a saved prefix, which many requests read and none can write, and the tail of one request."""
+
+    def __init__(self, saved_layer):
+        self.prefix_keys, self.prefix_values = saved_layer.keys.view(), saved_layer.values.view()
+        self.prefix_keys.flags.writeable = self.prefix_values.flags.writeable = False
+        self.tail = LayerCache()
+
+    def append(self, k, v):
+        self.tail.append(k, v)
+
+    def __len__(self):
+        return self.prefix_keys.shape[1] + len(self.tail)
+
+
+class SharedCache:
+    """A cache that continues `saved` and copies none of its rows."""
+
+    def __init__(self, saved):
+        self.layers = [SharedLayer(layer) for layer in saved.layers]
+
+    def __len__(self):
+        return len(self.layers[0])
+
+
+def attend_shared(q, layer):
+    """`attend` over prefix and tail, without copying the prefix.
+
+    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer whose tail ends with the n_query positions of q.
+    """
+    n_query, head_dim = q.shape[1:]
+    n_prefix, n_seq = layer.prefix_keys.shape[1], len(layer)
+    to_prefix = q @ layer.prefix_keys.transpose(0, 2, 1)
+    to_tail = q @ layer.tail.keys.transpose(0, 2, 1)
+    scores = np.concatenate([to_prefix, to_tail], axis=-1) / head_dim**0.5  # [n_head, n_query, n_seq]
+    visible = np.tri(n_query, n_seq, k=n_seq - n_query, dtype=bool)
+    attention = softmax(np.where(visible, scores, -np.inf))
+    return attention[..., :n_prefix] @ layer.prefix_values + attention[..., n_prefix:] @ layer.tail.values
 
 
 # 5. How prefix reuse fails
@@ -464,6 +502,40 @@ def lookup(entries, prompt_ids):
     return max(hits, key=lambda entry: len(entry.token_ids), default=None)
 
 
+@dataclass
+class ScriptedServer:
+    """A server's parts. outcome: "hit" (an entry is found), "miss" (none is), "raises" (the reuse of it fails)."""
+
+    outcome: str
+
+    def find(self):
+        return None if self.outcome == "miss" else "entry"
+
+    def reuse(self, entry):
+        if self.outcome == "raises":
+            raise ValueError("the suffix is empty")
+        return "logits by reuse"
+
+    def recompute(self):
+        return "logits by recompute"
+
+
+def serve_openly(server):
+    """Answer one request: (the logits, a line for the log).
+
+    server.find() gives an entry or None; server.reuse(entry) gives logits, or raises; server.recompute() gives logits.
+    Without an entry, and where the reuse raises, the logits are recomputed.
+    The line is "hit", "miss", or "failed: " and what the error says.
+    """
+    entry = server.find()
+    if entry is None:
+        return server.recompute(), "miss"
+    try:
+        return server.reuse(entry), "hit"
+    except Exception as error:
+        return server.recompute(), f"failed: {error}"
+
+
 def explain_miss(stored_ids, live_ids):
     """One line of text that says where a stored entry and a live prompt diverge.
 
@@ -505,11 +577,12 @@ def render_chat(messages, add_generation_prompt=False):
 def build_prompt(system, tools, messages, now=None, notes=()):
     """The text of a whole prompt: what stays the same first, what changes from call to call last.
 
-    system: a text. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
-    it. now: the time as a text, or None. notes: recalled notes, a list of texts, maybe empty.
+    system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
+    it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of such
+    strings, maybe empty.
     What render_chat makes of these, in this order:
         1. a message with the role "system": the text `system`, a newline, and the tools as one JSON list, with
-           nothing behind it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
+           nothing after it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
         2. the messages, all of them and as they are
         3. one message with the role "context": the time and then the notes, in their order, each on a line of its own.
            Without a time there is no line for it; without a time and notes there is no such message.
