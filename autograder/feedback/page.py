@@ -39,6 +39,7 @@ class ShowMarks(GetGrades):
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._questions = 0
+        nb.cells = [cell for cell in nb.cells if not cell.metadata.get("autograder", {}).get("rubric")]
         nb, resources = super().preprocess(nb, resources)
         marks = [cell.metadata.mark for cell in nb.cells if "mark" in cell.metadata]
         about = resources["nbgrader"]

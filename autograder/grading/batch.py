@@ -40,6 +40,7 @@ from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import NotebookError
+from autograder.notebooks.regions import inside
 from autograder.plain_text import one_line, visible
 from autograder.sandbox.isolation import Isolation, SandboxMissing, find_isolation
 from autograder.stages import GRADED_STAGES, Stage
@@ -76,6 +77,7 @@ class Batch:
         self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
+        self.rubrics: dict[str, str] = {}  # of each question that a person marks
         self.points: dict[str, float] = {}  # the most points of each graded cell, as the gradebook has them
         self._secret = b""  # this and the next from the start of the run
         self._markers: Markers | Cluster | None = None
@@ -399,6 +401,11 @@ class Batch:
             raise NotGraded(f"The gradebook cannot be used ({why}); nothing was graded.") from None
         if odd := _out_of_step(source, {check.id for check in checks_of(self.stage.name)}, set(self.points)):
             raise NotGraded(f"Checks, course/source and gradebook differ in {', '.join(odd)}; run: autograder build")
+        self.rubrics = {
+            cell["metadata"]["nbgrader"]["grade_id"]: inside("".join(cell["source"]))
+            for cell in source["cells"]
+            if is_graded(cell) and not is_check(cell)
+        }
         self._secret = course_secret(Path(coursedir.root))
         given = self._source / "given.py"
         course = Path(self.converter.coursedir.root)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import nbformat
+from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from autograder.grading.batch import Batch, NotGraded, now
@@ -56,8 +58,16 @@ class WriteScores(NbGraderPreprocessor):
         for cell in nb.cells:
             if cell.cell_type == "code" and not is_check(cell):
                 cell.outputs = nbformat.from_dict(marked.shown.outputs.get(cell.id, []))
+        nb.cells = [each for cell in nb.cells for each in (cell, *_rubric(cell, batch.rubrics))]
         batch.done(student, scores)
         return nb, resources
+
+
+def _rubric(cell: Any, rubrics: dict[str, str]) -> Iterator[Any]:
+    """What points are given for, after an answer: for the assistant alone, so the page of feedback leaves it out."""
+    name = cell.metadata.get("nbgrader", {}).get("grade_id")
+    if name in rubrics:
+        yield new_markdown_cell(rubrics[name], id=f"rubric-{name}"[:64], metadata={"autograder": {"rubric": True}})
 
 
 class _OneCommit(NbGraderPreprocessor):

@@ -50,6 +50,18 @@ def released(source: str, stub: str = CODE_STUB) -> str:
     return "\n".join(lines)
 
 
+def inside(source: str) -> str:
+    """What stands inside the regions: a solution, or a rubric."""
+    lines: list[str] = []
+    is_inside = False
+    for line in source.split("\n"):
+        if line.strip() in (BEGIN, END):
+            is_inside = line.strip() == BEGIN
+        elif is_inside:
+            lines.append(line)
+    return "\n".join(lines)
+
+
 def is_unsolved(source: str) -> bool:
     """Whether a code cell still holds the stub that it was released with."""
     return not source.strip() or _UNSOLVED.search(source) is not None

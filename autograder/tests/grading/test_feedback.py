@@ -1,5 +1,6 @@
 """The page of feedback: the checks by their titles, what nobody has marked yet, and answers as they were meant."""
 
+import json
 import re
 from html import unescape
 
@@ -64,6 +65,13 @@ def test_no_score_stands_there_as_an_output_and_no_cell_as_one_to_run(page):
     text = text_of(page)
     assert "Out[" not in text and "In [" not in text and "Test cell" not in text
     assert text.count("Not passed:") + text.count("Passed:") == len(CHECKS)
+
+
+def test_the_rubric_is_below_the_answer_for_the_assistant_and_not_on_the_page(course, page):
+    cells = json.loads(course.path("anna", "autograded").read_text(encoding="utf-8"))["cells"]
+    answer = next(n for n, cell in enumerate(cells) if cell["id"] == "why-positions")
+    assert "".join(cells[answer + 1]["source"]).startswith("**Rubric.** 1 point: position.")
+    assert "Rubric" not in page
 
 
 def test_an_answer_is_rendered_and_nothing_of_it_is_active(page):
