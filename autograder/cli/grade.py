@@ -199,7 +199,7 @@ def write_csv(path: Path, marks: Marks) -> None:
     """
     from autograder.grading.outcome import STALE
 
-    checks = list(dict.fromkeys(check["id"] for _, records in marks for record in records for check in record.checks))
+    checks = list(dict.fromkeys(check.id for _, records in marks for record in records for check in record.checks))
     with whole_file(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*_COLUMNS, *checks])
@@ -207,8 +207,8 @@ def write_csv(path: Path, marks: Marks) -> None:
             stale = {line.student: line.sentence for line in outcome.lines if line.what == STALE}
             for record in records:
                 plain = asdict(record) | {"stale": stale.get(record.student, "")}
-                plain["bugs"] = "; ".join(dict.fromkeys(c["bug"]["label"] for c in record.checks if c["bug"]))
-                scores = {check["id"]: check["score"] for check in record.checks}
+                plain["bugs"] = "; ".join(record.bugs)
+                scores = {check.id: check.score for check in record.checks}
                 row = [*(plain[name] for name in _COLUMNS), *(scores.get(check, "") for check in checks)]
                 writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in row])
 

@@ -67,5 +67,4 @@ def _mark(score: float | None, points: float) -> Text:
 def _named(record: Record) -> Text:
     if record.status != GRADED:
         return Text(one_line(f"not graded: {record.reason}", 2000), style="red")
-    labels = dict.fromkeys(check["bug"]["label"] for check in record.checks if check["bug"])
-    return Text(", ".join(labels))
+    return Text(", ".join(record.bugs))

@@ -20,7 +20,7 @@ from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
 from autograder.toolkit.threads import use_one_thread
 
 if TYPE_CHECKING:
-    from autograder.judge.framework import CheckResult
+    from autograder.judge.framework import Result
 
 _INDENT = " " * 15
 
@@ -73,7 +73,7 @@ def test_once(work: Work) -> int:
         if note.kind == "check-broke":  # the place in the judge, for whoever maintains it
             print(note.sentence)
     passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
-    most = sum(result.check.points for result in outcome.results)
+    most = sum(result.points for result in outcome.results)
     print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)
     return 0 if passed == total else EXIT_FAILED
 
@@ -105,11 +105,11 @@ def _given(work: Work) -> Iterator[Path | None]:
         yield made
 
 
-def _print_result(result: CheckResult) -> None:
+def _print_result(result: Result) -> None:
     unwritten = result.bug == NOT_WRITTEN
     word = "to do " if unwritten else _colored("passed", "32") if result.passed else _colored("FAILED", "1;31")
-    points = f"{result.score:g} / {result.check.points:g}"
-    print(f"{word} {points:>7}  {result.check.title}", flush=True)
+    points = f"{result.score:g} / {result.points:g}"
+    print(f"{word} {points:>7}  {result.title}", flush=True)
     if not result.passed and not unwritten:  # a stub's message would only hide those that matter
         _print_message(result.message, _INDENT)
 

@@ -17,7 +17,7 @@ from nbgrader.utils import rmtree
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.grading.claims import Claims
-from autograder.grading.grade import GradingError, Limits, without_functions
+from autograder.grading.grade import GradingError, Limits
 from autograder.grading.gradebook import max_points, one_engine, reset_scores
 from autograder.grading.handed_in import folder_problem, handed_in_at, may_be_copied
 from autograder.grading.lookahead import WINDOW, LookAhead
@@ -38,7 +38,7 @@ from autograder.grading.scores import answers, is_check, is_graded
 from autograder.grading.seed import SeedError, course_secret, student_key
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
-from autograder.judge.framework import checks_of
+from autograder.judge.framework import Result, checks_of
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import inside
 from autograder.plain_text import one_line, visible
@@ -337,15 +337,11 @@ class Batch:
                 raise
         return self._marked[student]
 
-    def done(self, student: str, scores: dict[str, float]) -> None:
+    def done(self, student: str, results: tuple[Result, ...]) -> None:
         """Keep what was found out, once the scores are on their way to the gradebook."""
-        points = self.points
         marked = self.marked(student)
-        total, most = sum(scores.values()), sum(points[i] for i in scores)
-        self.converter.log.info("%s: %g / %g points in %.1f s", student, total, most, marked.result.seconds)
-        checks = without_functions(marked.result)
-        for check in checks:
-            check["score"], check["points"] = scores[check["id"]], points[check["id"]]
+        total, most, seconds = sum(r.score for r in results), sum(r.points for r in results), marked.result.seconds
+        self.converter.log.info("%s: %g / %g points in %.1f s", student, total, most, seconds)
         self._finished[student] = self._record(
             student,
             status=GRADED,
@@ -353,10 +349,10 @@ class Batch:
             digest=marked.digest,
             score=total,
             max_score=most,
-            seconds=round(marked.result.seconds, 2),
-            checks=checks,
+            seconds=round(seconds, 2),
+            checks=results,
             answers=answers(marked.notebook),
-            notes=[_plain_note(n) for n in marked.result.notes],
+            notes=marked.result.notes,
         )
 
     def unchanged_answers(self, student: str) -> list[str]:
@@ -510,7 +506,3 @@ class _ReasonsNotTracebacks(logging.Filter):
 
 def now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _plain_note(note: Note) -> dict[str, Any]:
-    return {"kind": note.kind, "cell": note.cell, "sentence": note.sentence}

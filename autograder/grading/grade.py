@@ -9,13 +9,13 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from autograder.grading.notes import Note, Notes, called
 from autograder.judge.bugs import NOT_FINISHED
-from autograder.judge.framework import Check, CheckResult, checks_of, in_lines, run_check
+from autograder.judge.framework import Check, Result, checks_of, in_lines, run_check
 from autograder.judge.student import Student, StudentError
 from autograder.plain_text import one_line
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
@@ -42,7 +42,7 @@ class Limits:
 class SubmissionResult:
     """What came out of a submission: one result a check, in the checks' order, and what the grader has to say."""
 
-    results: tuple[CheckResult, ...]
+    results: tuple[Result, ...]
     notes: tuple[Note, ...]
     seconds: float
 
@@ -62,7 +62,7 @@ def grade_submission(
     start_worker: Callable[[Path | None], Worker] = Worker,
     hide_inputs: bool = True,
     on_cell_error: Callable[[str], None] | None = None,
-    on_result: Callable[[CheckResult], None] | None = None,
+    on_result: Callable[[Result], None] | None = None,
     checks: Iterable[Check] | None = None,
 ) -> SubmissionResult:
     """Run the cells, then every check of the stage, or those of `checks`.
@@ -73,7 +73,7 @@ def grade_submission(
     run through, on_result after each check.
     """
     session = _Session(cells, given_path, start_worker, limits or Limits(), hide_inputs, on_cell_error)
-    results: list[CheckResult] = []
+    results: list[Result] = []
     try:
         for check in checks_of(stage.name) if checks is None else checks:
             results.append(_run(session, check, seed_of(check.id), trained))
@@ -87,15 +87,14 @@ def grade_submission(
     return SubmissionResult(tuple(results), tuple(session.notes), seconds)
 
 
-def _run(session: _Session, check: Check, seed: int, trained: str | None) -> CheckResult:
+def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Result:
     try:
         session.ensure_worker()
         result = run_check(check, Student(session.perform, session.renew), seed, trained)
     except WorkerGone as gone:
         session.stopped.setdefault(gone.reason, []).append(check.id)
-        return CheckResult(
-            check, False, in_lines(check.property, f"Your code did not finish: {gone.reason}."), NOT_FINISHED
-        )
+        message = in_lines(check.property, f"Your code did not finish: {gone.reason}.")
+        return check.failed(message, NOT_FINISHED)
     if result.broke:
         sentence = f"The check {check.id} was lost to a value that it cannot judge ({result.broke})."
         session.notes.add("check-broke", sentence)
@@ -243,24 +242,3 @@ class _Hide:
         """The message on one line, without lists of numbers."""
         message = self._NESTED.sub("[...]", self._BRACKETED.sub("[...]", one_line(message)))
         return self._MANY_NUMBERS.sub("...", message)
-
-
-def without_functions(result: SubmissionResult) -> list[dict[str, Any]]:
-    """The results as plain values, for a file."""
-    return [
-        {
-            "id": r.check.id,
-            "title": r.check.title,
-            "passed": r.passed,
-            "score": r.score,
-            "points": r.check.points,
-            "message": r.message,
-            "bug": None if r.bug is None else {"key": r.bug.key, "label": r.bug.label},
-        }
-        for r in result.results
-    ]
-
-
-def add_notes(result: SubmissionResult, notes: tuple[Note, ...]) -> SubmissionResult:
-    """The same result with the notes that came before it."""
-    return replace(result, notes=(*notes, *result.notes))

@@ -11,7 +11,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from autograder.grading.batch import Batch, NotGraded, now
 from autograder.grading.gradebook import one_commit
-from autograder.grading.scores import check_message, is_check, scaled_score, score_outputs
+from autograder.grading.scores import check_message, is_check, on_scale, score_outputs
 
 
 def _batch(preprocessor: NbGraderPreprocessor) -> Batch:
@@ -40,15 +40,11 @@ class WriteScores(NbGraderPreprocessor):
         batch = _batch(self)
         student = resources["nbgrader"]["student"]
         marked = batch.marked(student)
-        results = {r.check.id: r for r in marked.result.results}
-        points = batch.points
-        when, scores = now(), {}
+        results = {r.id: on_scale(r, batch.points[r.id]) for r in marked.result.results}
+        when = now()
         for cell in filter(is_check, nb.cells):
-            name = cell.metadata.nbgrader.grade_id
-            result = results[name]
-            scores[name] = scaled_score(result, points[name])
-            message = check_message(result, scores[name], points[name], batch.version, when)
-            cell.outputs = nbformat.from_dict(score_outputs(scores[name], message))
+            result = results[cell.metadata.nbgrader.grade_id]
+            cell.outputs = nbformat.from_dict(score_outputs(result.score, check_message(result, batch.version, when)))
             cell.metadata["autograder"] = {
                 "bug": result.bug.key if result.bug else None,
                 "checks_version": batch.version,
@@ -59,7 +55,7 @@ class WriteScores(NbGraderPreprocessor):
             if cell.cell_type == "code" and not is_check(cell):
                 cell.outputs = nbformat.from_dict(marked.shown.outputs.get(cell.id, []))
         nb.cells = [each for cell in nb.cells for each in (cell, *_rubric(cell, batch.rubrics))]
-        batch.done(student, scores)
+        batch.done(student, tuple(results.values()))
         return nb, resources
 
 

@@ -7,10 +7,14 @@ does not see folders whose names begin with a dot.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import math
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from autograder.grading.notes import Note
+from autograder.judge.bugs import Bug
+from autograder.judge.framework import Result
 from autograder.whole_file import share, whole_file
 
 GRADED, NOT_GRADED = "graded", "not graded"
@@ -32,9 +36,46 @@ class Record:
     max_score: float | None = None
     seconds: float = 0.0
     isolation: str = ""  # what kept the student's code apart: "bubblewrap", or a sentence on what did not
-    checks: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[dict[str, Any]] = field(default_factory=list)
+    checks: tuple[Result, ...] = ()
+    notes: tuple[Note, ...] = ()
     answers: dict[str, str] = field(default_factory=dict)  # a digest of each written answer
+
+    @property
+    def lost(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.checks if not result.passed)
+
+    @property
+    def bugs(self) -> tuple[str, ...]:
+        """The labels of the bugs that were named, each once."""
+        return tuple(dict.fromkeys(result.bug.label for result in self.checks if result.bug))
+
+
+def record_of(plain: dict[str, Any]) -> Record:
+    """A record from its file, also from one of an earlier version; raises ValueError when it is damaged."""
+    try:
+        checks = tuple(_result_of(check) for check in plain.get("checks", ()))
+        notes = tuple(Note(note["kind"], note["cell"], str(note["sentence"])) for note in plain.get("notes", ()))
+        record = Record(**{**plain, "checks": checks, "notes": notes})
+        numbers = [record.score, record.max_score, record.seconds] if record.status == GRADED else [record.seconds]
+        texts = (record.student, record.graded_at, record.checks_version, record.reason, record.isolation)
+        if all(isinstance(text, str) for text in texts) and all(map(_is_number, numbers)):
+            return record
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"the record is damaged ({error!r})") from None
+    raise ValueError("the record is damaged")
+
+
+def _result_of(plain: dict[str, Any]) -> Result:
+    """In earlier versions the bug had no sentence of its own; it is the last line of the message."""
+    result = Result(**plain)
+    texts = (result.id, result.title, result.message)
+    if not all(isinstance(text, str) for text in texts) or not all(map(_is_number, (result.points, result.score))):
+        raise ValueError(f"the result of {result.id} is damaged")
+    return replace(result, bug=Bug(**{"sentence": "", **plain["bug"]}) if plain["bug"] else None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def record_path(autograded: Path, assignment: str, student: str) -> Path:
@@ -49,8 +90,8 @@ def write_record(autograded: Path, record: Record, group: bool = False) -> None:
 def read_record(autograded: Path, assignment: str, student: str) -> Record | None:
     """The record of a submission; None when there is none that can be read."""
     try:
-        return Record(**json.loads(record_path(autograded, assignment, student).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return record_of(json.loads(record_path(autograded, assignment, student).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
         return None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import textwrap
+from dataclasses import replace
 from typing import Any
 
-from autograder.judge.framework import CheckResult
+from autograder.judge.framework import Result
 
 MAX_MESSAGE = 4000
 _WIDTH = 76  # of a message: neither the feedback page nor the formgrader in JupyterLab breaks lines
@@ -48,18 +49,18 @@ def answers(notebook: Any) -> dict[str, str]:
     }
 
 
-def scaled_score(result: CheckResult, max_points: float) -> float:
-    """The result's points on the gradebook's scale, which is the one that counts."""
-    share = result.score / result.check.points if result.check.points else 0.0
+def on_scale(result: Result, max_points: float) -> Result:
+    """The result with points on the gradebook's scale, which is the one that counts."""
+    share = result.score / result.points if result.points else 0.0
     if not math.isfinite(share) or not math.isfinite(max_points) or max_points < 0:
-        raise ValueError(f"{result.check.id} has no score that can be stored")
-    return float(min(max(share, 0.0), 1.0) * max_points)
+        raise ValueError(f"{result.id} has no score that can be stored")
+    return replace(result, points=max_points, score=float(min(max(share, 0.0), 1.0) * max_points))
 
 
-def check_message(result: CheckResult, score: float, max_points: float, version: str, when: str) -> str:
+def check_message(result: Result, version: str, when: str) -> str:
     """What the student reads in the check's cell."""
-    points = f"{score:g} / {max_points:g} points"
-    lines = [f"{'Passed' if result.passed else 'Not passed'}: {result.check.title} ({points})"]
+    points = f"{result.score:g} / {result.points:g} points"
+    lines = [f"{'Passed' if result.passed else 'Not passed'}: {result.title} ({points})"]
     lines += [wrapped for line in result.message.splitlines() for wrapped in _wrap(line)]
     lines.append(f"[checks {version}, graded {when}]")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.grading.display import Shown, show
-from autograder.grading.grade import Limits, SubmissionResult, add_notes, grade_submission
+from autograder.grading.grade import Limits, SubmissionResult, grade_submission
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
 from autograder.grading.seed import check_seed, code_digest
@@ -64,14 +64,13 @@ def mark(job: Job) -> Marked:
         start_worker=job.start_worker,
     )
     forget_passes()  # no other student has the same inputs
-    result = add_notes(result, (*notes, *rebuilt.notes))
+    notes = (*notes, *rebuilt.notes, *result.notes)
     shown = Shown()
     if job.display_seconds is not None:
         shown = show(cells_to_show(rebuilt.notebook), job.given, job.start_worker, job.display_seconds)
     if shown.problem:
-        note = Note("display", None, f"Charts could not be drawn: {shown.problem}.")
-        result = replace(result, notes=(*result.notes, note))
-    return Marked(rebuilt.notebook, result, _name(path.name), file_digest(path), shown)
+        notes += (Note("display", None, f"Charts could not be drawn: {shown.problem}."),)
+    return Marked(rebuilt.notebook, replace(result, notes=notes), _name(path.name), file_digest(path), shown)
 
 
 def file_digest(path: Path) -> str:

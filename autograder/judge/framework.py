@@ -42,6 +42,25 @@ class Failure(Exception):
 
 
 @dataclass(frozen=True)
+class Result:
+    """What came out of a check, all the way to the report: a marker sends it, and a record holds it as JSON.
+
+    message is empty when it passed; bug is set when a known one explains the failure. points is the check's own number
+    until the gradebook's takes its place, with the score in proportion. broke: the place in the judge where it met a
+    value that it is not prepared for; for the maintainer.
+    """
+
+    id: str
+    title: str
+    points: float
+    score: float
+    passed: bool
+    message: str = ""
+    bug: Bug | None = None
+    broke: str = ""
+
+
+@dataclass(frozen=True)
 class Check:
     """One property of a stage, and its points. A step has none: it looks at a helper, for the student alone."""
 
@@ -62,23 +81,11 @@ class Check:
         text = inspect.getdoc(self.run) or self.title
         return " ".join(text.split("\n\n")[0].split())
 
+    def passed(self) -> Result:
+        return Result(self.id, self.title, self.points, self.points, True)
 
-@dataclass(frozen=True)
-class CheckResult:
-    """What came out of a check. message is empty when it passed; bug is set when a known bug explains the failure.
-
-    broke: the place in the judge where it met a value that it is not prepared for; for the maintainer.
-    """
-
-    check: Check
-    passed: bool
-    message: str = ""
-    bug: Bug | None = None
-    broke: str = ""
-
-    @property
-    def score(self) -> float:
-        return float(self.check.points) if self.passed else 0.0
+    def failed(self, message: str, bug: Bug | None = None, broke: str = "") -> Result:
+        return Result(self.id, self.title, self.points, 0, False, message, bug, broke)
 
 
 _REGISTRY: dict[str, Check] = {}
@@ -128,7 +135,7 @@ def find_check(check_id: str) -> Check:
     raise ValueError(f"There is no check {check_id!r}.")
 
 
-def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> CheckResult:
+def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> Result:
     """Run one check on a student. Raises what `student` does when its process went away, and nothing else.
 
     Whatever else is raised comes from judging what the student's code returned, and costs the check.
@@ -141,20 +148,20 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
         with np.errstate(all="ignore"):  # of the judge's own figures, with whatever numbers a student returned
             check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:
-        return CheckResult(check, False, failure.sentences(check), failure.bug)
+        return check.failed(failure.sentences(check), failure.bug)
     except StudentError as error:
         missing = (SYNTAX_ERROR if error.not_parsed else NOT_DEFINED) if error.kind == "missing" else None
         bug = NOT_WRITTEN if error.stub else missing
         more = [bug.sentence] if bug and bug.sentence else []
-        return CheckResult(check, False, in_lines(check.property, error.sentence, *more), bug)
+        return check.failed(in_lines(check.property, error.sentence, *more), bug)
     except Exception as error:
         if error is student.gone:
             raise
         detail = f"{student.last_answer}, which this check cannot judge."
-        return CheckResult(check, False, in_lines(check.property, detail), broke=_place(error))
+        return check.failed(in_lines(check.property, detail), broke=_place(error))
     finally:
         student.release_all()
-    return CheckResult(check, True)
+    return check.passed()
 
 
 def in_lines(*sentences: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from autograder.grading.grade import Limits, SubmissionResult, grade_submission
 from autograder.grading.machine import default_jobs
 from autograder.judge.cases import forget_passes
-from autograder.judge.framework import Check, CheckResult, checks_of
+from autograder.judge.framework import Check, Result, checks_of
 from autograder.mutants.mutate import changes_of
 from autograder.notebooks.given import given_source
 from autograder.notebooks.regions import defined_names
@@ -158,11 +158,11 @@ class _Marker:
         for _ in range(2):
             result = self._grade(cells, checks_of(self._stage.name), lambda result: None)
             for lost in (r for r in result.results if not r.passed):
-                raise SolutionFails(f"The solution of {self._stage.name} loses {lost.check.id}: {lost.message}")
+                raise SolutionFails(f"The solution of {self._stage.name} loses {lost.id}: {lost.message}")
         return result.seconds
 
     def verdict(self, mutant: Mutant, checks: list[Check], every_check: bool) -> Verdict:
-        results: list[CheckResult] = []
+        results: list[Result] = []
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             chosen = checks if every_check else _until_lost(checks, results)
@@ -172,15 +172,15 @@ class _Marker:
             stage=mutant.stage.name,
             cell=mutant.cell,
             id=mutant.id,
-            lost=tuple(r.check.id for r in lost),
-            names={r.check.id: r.bug.key for r in lost if r.bug is not None},
+            lost=tuple(r.id for r in lost),
+            names={r.id: r.bug.key for r in lost if r.bug is not None},
             broken=tuple(note.sentence for note in result.notes if note.kind == "check-broke"),
             warnings=tuple(sorted({f"{Path(w.filename).name}, line {w.lineno}: {w.message}" for w in warned})),
             seconds=result.seconds,
         )
 
     def _grade(
-        self, cells: list[Cell], checks: Iterable[Check], on_result: Callable[[CheckResult], None]
+        self, cells: list[Cell], checks: Iterable[Check], on_result: Callable[[Result], None]
     ) -> SubmissionResult:
         return grade_submission(
             cells,
@@ -194,7 +194,7 @@ class _Marker:
         )
 
 
-def _until_lost(checks: Iterable[Check], results: list[CheckResult]) -> Iterator[Check]:
+def _until_lost(checks: Iterable[Check], results: list[Result]) -> Iterator[Check]:
     """The checks, as long as those before are passed."""
     for check in checks:
         if results and not results[-1].passed:

@@ -3,70 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE
-from autograder.grading.records import GRADED, Record, read_records, unreadable
+from autograder.grading.records import GRADED, Record, read_records, record_of, unreadable
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import recorded_name
 from autograder.judge.bugs import NOTHING_TO_JUDGE
-from autograder.judge.framework import checks_of
+from autograder.judge.framework import Result, checks_of
 from autograder.stages import Stage
 
 NOT_MARKED = "not marked"
 N_TOPICS = 3
 _NOTHING_TO_JUDGE = {bug.key for bug in NOTHING_TO_JUDGE}
 _KINDS = (NOT_GRADED_LINE, NOT_MARKED, STALE, NOTE)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What came out of one check of one submission."""
-
-    check: str
-    title: str
-    points: float
-    score: float
-    passed: bool
-    message: str
-    bug: str  # the label; empty when none was named
-    judged: bool  # False where there was nothing to look at
-
-    @property
-    def sentence(self) -> str:
-        """The last of the message: the bug's, when one is named."""
-        return self.message.strip().rpartition("\n")[2]
-
-    @property
-    def property(self) -> str:
-        """The first of the message: what must hold."""
-        return self.message.strip().partition("\n")[0]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One submission. What was not graded has neither score nor marks."""
-
-    student: str
-    score: float | None = None
-    most: float | None = None
-    seconds: float | None = None
-    graded_at: str = ""
-    isolation: str = ""
-    marks: dict[str, Mark] = field(default_factory=dict)
-
-    @property
-    def bugs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(mark.bug for mark in self.marks.values() if mark.bug))
-
-    @property
-    def lost(self) -> tuple[Mark, ...]:
-        return tuple(mark for mark in self.marks.values() if not mark.passed)
 
 
 @dataclass(frozen=True)
@@ -111,7 +65,7 @@ class Remark:
 @dataclass(frozen=True)
 class ClassReport:
     stage: Stage
-    rows: tuple[Row, ...]  # by student
+    rows: tuple[Record, ...]  # by student
     checks: tuple[CheckCounts, ...]  # in their own order
     bugs: tuple[Topic, ...]  # every named bug, the most frequent first
     topics: tuple[Topic, ...]  # what to talk about
@@ -120,28 +74,32 @@ class ClassReport:
     not_isolated: tuple[str, ...]
 
     @property
-    def graded(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row.score is not None)
+    def graded(self) -> tuple[Record, ...]:
+        return tuple(row for row in self.rows if row.status == GRADED)
 
     @property
     def scores(self) -> list[float]:
-        return [row.score for row in self.graded if row.score is not None]
+        return [row.score or 0.0 for row in self.graded]
 
     @property
     def seconds(self) -> list[float]:
-        return [row.seconds for row in self.graded if row.seconds is not None]
+        return [row.seconds for row in self.graded]
 
     @property
     def most(self) -> float:
-        return max((row.most for row in self.graded if row.most is not None), default=0.0)
+        return max((row.max_score or 0.0 for row in self.graded), default=0.0)
 
     @property
     def median(self) -> float:
         return median(self.scores)
 
     @property
+    def median_seconds(self) -> float:
+        return median(self.seconds)
+
+    @property
     def full(self) -> int:
-        return sum(row.score == row.most for row in self.graded)
+        return sum(row.score == row.max_score for row in self.graded)
 
     def count(self, what: str) -> int:
         return len({student for remark in self.remarks if remark.what == what for student in remark.students})
@@ -160,18 +118,20 @@ def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[
         return None
     rows, remarks = [], []
     for student in sorted({*records, *folders, *unread}.difference(excluded)):
-        row, said = _row(student, records.get(student))
-        rows.append(row)
-        remarks += said
-        if student not in records:
+        record = records.get(student)
+        rows.append(record or Record(stage.assignment, student, NOT_MARKED, "", ""))
+        if record is None:
             sentence = "handed in, and not marked yet."
             if reason := unreadable(autograded, stage.assignment, student):
                 sentence = f"{reason}; let this account read it."
             elif student in unread:
                 sentence = "its record cannot be read; nbgrader autograde --force grades it again."
             remarks.append((NOT_MARKED, sentence, student))
-        elif row.score is not None:
-            why = why_stale(records[student], folders.get(student, submitted / student), stage)
+        elif record.status != GRADED:
+            remarks.append((NOT_GRADED_LINE, record.reason or "nbgrader could not go on with it.", student))
+        else:
+            remarks += [(NOTE, note.sentence, student) for note in record.notes]
+            why = why_stale(record, folders.get(student, submitted / student), stage)
             remarks += [(STALE, f"{why}.", student)] if why else []
     return _report(stage, rows, remarks)
 
@@ -182,124 +142,97 @@ def _records(autograded: Path, stage: Stage) -> dict[str, Record]:
     if not (autograded / ".records" / stage.assignment).is_dir():
         try:
             plain = json.loads((autograded / f"report-{stage.assignment}.json").read_text(encoding="utf-8"))
-            found = [Record(**values) for values in plain]
+            found = [record_of(values) for values in plain]
         except (OSError, ValueError, TypeError):
             found = ()
-    return {record.student: record for record in found if isinstance(record.student, str)}
+    return {record.student: record for record in found}
 
 
-def _row(student: str, record: Record | None) -> tuple[Row, list[tuple[str, str, str]]]:
-    if record is None:
-        return Row(student), []
-    if record.status != GRADED:
-        return Row(student), [(NOT_GRADED_LINE, str(record.reason) or "nbgrader could not go on with it.", student)]
-    try:
-        marks = {str(plain["id"]): _mark(plain) for plain in record.checks}
-        notes = [(NOTE, str(note["sentence"]), student) for note in record.notes]
-        score, most, seconds = map(_number, (record.score, record.max_score, record.seconds))
-    except (KeyError, TypeError, ValueError):
-        sentence = "its record is damaged; nbgrader autograde --force grades it again."
-        return Row(student), [(NOT_GRADED_LINE, sentence, student)]
-    row = Row(student, score, most, seconds, str(record.graded_at), str(record.isolation), marks)
-    return row, notes
-
-
-def _mark(plain: dict[str, Any]) -> Mark:
-    bug = plain["bug"] or {"key": "", "label": ""}
-    return Mark(
-        check=str(plain["id"]),
-        title=str(plain["title"]),
-        points=_number(plain["points"]),
-        score=_number(plain["score"]),
-        passed=bool(plain["passed"]),
-        message=str(plain["message"]),
-        bug=str(bug["label"]),
-        judged=bug["key"] not in _NOTHING_TO_JUDGE,
-    )
-
-
-def _number(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{value} is not a number of points or seconds")
-    return number
-
-
-def _report(stage: Stage, rows: Sequence[Row], remarks: Sequence[tuple[str, str, str]]) -> ClassReport:
-    checks = _check_counts(stage, rows)
+def _report(stage: Stage, rows: Sequence[Record], remarks: Sequence[tuple[str, str, str]]) -> ClassReport:
     bugs = _named_bugs(rows)
-    unexplained = _unexplained(rows)
     return ClassReport(
         stage=stage,
         rows=tuple(rows),
-        checks=checks,
+        checks=_check_counts(stage, rows),
         bugs=bugs,
-        topics=(*bugs, *unexplained)[:N_TOPICS],
+        topics=(*bugs, *_unexplained(rows))[:N_TOPICS],
         not_judged=_not_judged(rows),
         remarks=_grouped(remarks),
         not_isolated=tuple(dict.fromkeys(row.isolation for row in rows if " " in row.isolation)),
     )
 
 
-def _check_counts(stage: Stage, rows: Sequence[Row]) -> tuple[CheckCounts, ...]:
+def _is_judged(result: Result) -> bool:
+    """Whether there was something to look at."""
+    return not (result.bug and result.bug.key in _NOTHING_TO_JUDGE)
+
+
+def _check_counts(stage: Stage, rows: Sequence[Record]) -> tuple[CheckCounts, ...]:
     """The stage's checks in their order, then those that only the records know."""
     known = {check.id: (check.title, float(check.points)) for check in checks_of(stage.name)}
-    for row in rows:
-        known |= {mark.check: (mark.title, mark.points) for mark in row.marks.values()}
+    results: dict[str, list[Result]] = {}
+    for result in (result for row in rows for result in row.checks):
+        known[result.id] = result.title, result.points
+        results.setdefault(result.id, []).append(result)
     counts = []
     for number, (check_id, (title, points)) in enumerate(known.items(), 1):
-        marks = [row.marks[check_id] for row in rows if check_id in row.marks]
-        bugs: dict[str, int] = {}
-        for mark in marks:
-            if mark.bug and not mark.passed:
-                bugs[mark.bug] = bugs.get(mark.bug, 0) + 1
+        lost = [result for result in results.get(check_id, ()) if not result.passed]
+        bugs = Counter(result.bug.label for result in lost if result.bug)
         counts.append(
             CheckCounts(
                 number=number,
                 id=check_id,
                 title=title,
                 points=points,
-                passed=sum(m.passed for m in marks),
-                named=sum(not m.passed and bool(m.bug) and m.judged for m in marks),
-                not_judged=sum(not m.passed and not m.judged for m in marks),
-                unnamed=sum(not m.passed and not m.bug for m in marks),
+                passed=len(results.get(check_id, ())) - len(lost),
+                named=sum(bool(r.bug) and _is_judged(r) for r in lost),
+                not_judged=sum(not _is_judged(r) for r in lost),
+                unnamed=sum(not r.bug for r in lost),
                 bugs=tuple(sorted(bugs.items(), key=lambda item: (-item[1], item[0]))),
             )
         )
     return tuple(counts)
 
 
-def _not_judged(rows: Sequence[Row]) -> tuple[tuple[str, int], ...]:
+def _not_judged(rows: Sequence[Record]) -> tuple[tuple[str, int], ...]:
     counts = ((bug.label, sum(bug.label in row.bugs for row in rows)) for bug in NOTHING_TO_JUDGE)
     return tuple((label, count) for label, count in counts if count)
 
 
-def _named_bugs(rows: Sequence[Row]) -> tuple[Topic, ...]:
-    found: dict[str, list[tuple[str, Mark]]] = {}
+_Met = list[tuple[str, Result]]  # who met something, and in which check
+
+
+def _named_bugs(rows: Sequence[Record]) -> tuple[Topic, ...]:
+    found: dict[str, _Met] = {}
     for row in rows:
-        for mark in row.lost:
-            if mark.bug and mark.judged:
-                found.setdefault(mark.bug, []).append((row.student, mark))
-    return _topics({label: (marks[0][1].sentence, marks) for label, marks in found.items()}, named=True)
+        for result in row.lost:
+            if result.bug and _is_judged(result):
+                found.setdefault(result.bug.label, []).append((row.student, result))
+    return _topics({label: (_last_line(met[0][1]), met) for label, met in found.items()}, named=True)
 
 
-def _unexplained(rows: Sequence[Row]) -> tuple[Topic, ...]:
+def _unexplained(rows: Sequence[Record]) -> tuple[Topic, ...]:
     """The checks that are failed for a reason without a name, with the property that does not hold."""
-    found: dict[str, list[tuple[str, Mark]]] = {}
+    found: dict[str, _Met] = {}
     for row in rows:
-        for mark in row.lost:
-            if not mark.bug:
-                found.setdefault(mark.title, []).append((row.student, mark))
-    return _topics({title: (marks[0][1].property, marks) for title, marks in found.items()}, named=False)
+        for result in row.lost:
+            if not result.bug:
+                found.setdefault(result.title, []).append((row.student, result))
+    return _topics({title: (met[0][1].message.partition("\n")[0], met) for title, met in found.items()}, named=False)
 
 
-def _topics(found: dict[str, tuple[str, list[tuple[str, Mark]]]], named: bool) -> tuple[Topic, ...]:
+def _last_line(result: Result) -> str:
+    """The sentence of the bug that was named."""
+    return result.message.strip().rpartition("\n")[2]
+
+
+def _topics(found: dict[str, tuple[str, _Met]], named: bool) -> tuple[Topic, ...]:
     """The one that most students meet first; of two with as many, the one that costs more points."""
     topics = []
-    for label, (sentence, marks) in found.items():
-        students = tuple(dict.fromkeys(student for student, _ in marks))
-        titles = tuple(dict.fromkeys(mark.title for _, mark in marks))
-        points = sum(mark.points - mark.score for _, mark in marks)
+    for label, (sentence, met) in found.items():
+        students = tuple(dict.fromkeys(student for student, _ in met))
+        titles = tuple(dict.fromkeys(result.title for _, result in met))
+        points = sum(result.points - result.score for _, result in met)
         topics.append((-len(students), -points, label, Topic(label, sentence, students, titles, named)))
     return tuple(topic for *_, topic in sorted(topics, key=lambda item: item[:3]))
 

@@ -5,7 +5,7 @@ import pytest
 from autograder.grading.notes import Note
 from autograder.grading.outcome import Line, Outcome
 from autograder.grading.scores import check_message
-from autograder.judge.framework import Check, CheckResult, Failure, run_check
+from autograder.judge.framework import Check, Failure, run_check
 from autograder.judge.student import local_student
 from autograder.plain_text import JOINERS, one_line, visible
 from autograder.report.page import text
@@ -73,7 +73,7 @@ def test_no_line_of_a_checks_message_is_a_students(source):
 def test_no_line_of_a_cells_output_begins_with_words_of_a_students():
     """Wrapping a long line must not put them at the beginning of one either."""
     words = "Passed: marked by hand " * 30
-    lines = check_message(CheckResult(F, False, f"f gives 1.\nf raised {words}"), 0.0, 1.0, "1", "today").split("\n")
+    lines = check_message(F.failed(f"f gives 1.\nf raised {words}"), "1", "today").split("\n")
     assert [line for line in lines if not line.startswith("  ")] == [
         "Not passed: F gives one (0 / 1 points)",
         "f gives 1.",

@@ -79,8 +79,8 @@ def test_the_table_has_a_row_for_each_submission_with_its_points_and_its_bug(dem
         marks = [f"{scores[name][check.id]:g}" for check in checks_of(STAGE.name)]
         assert row[1 : len(marks) + 2] == [*marks, f"{sum(scores[name].values()):g}"]
         for check in records[name].checks:
-            if check["bug"]:
-                assert " ".join(row[len(marks) + 2 :]).find(check["bug"]["label"]) >= 0
+            if check.bug:
+                assert check.bug.label in " ".join(row[len(marks) + 2 :])
 
 
 def test_every_feedback_page_tells_what_failed(demo):

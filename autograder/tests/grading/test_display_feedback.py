@@ -92,7 +92,7 @@ def text(outputs):
 
 def notes(course):
     records = read_records(course.folder / "autograded", STAGE.assignment)
-    return {r.student: [n["sentence"] for n in r.notes if n["kind"] == "display"] for r in records}
+    return {r.student: [n.sentence for n in r.notes if n.kind == "display"] for r in records}
 
 
 def test_it_is_off_unless_the_course_asks_for_it(course):

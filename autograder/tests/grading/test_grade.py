@@ -52,7 +52,7 @@ def graded(monkeypatch):
 
 
 def outcome(result):
-    return {r.check.id: r.passed for r in result.results}
+    return {r.id: r.passed for r in result.results}
 
 
 def sentences(result):

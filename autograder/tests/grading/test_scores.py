@@ -4,8 +4,8 @@ import nbformat
 import pytest
 from nbgrader.utils import determine_grade
 
-from autograder.grading.scores import check_message, scaled_score, score_outputs
-from autograder.judge.framework import Check, CheckResult
+from autograder.grading.scores import check_message, on_scale, score_outputs
+from autograder.judge.framework import Result
 
 
 def read_back(outputs, points):
@@ -15,7 +15,7 @@ def read_back(outputs, points):
 
 
 def result(passed, points=3, message=""):
-    return CheckResult(Check("kv-cache", "rows", points, "Rows are kept", lambda s, c: None), passed, message)
+    return Result("rows", "Rows are kept", points, points if passed else 0, passed, message)
 
 
 @pytest.mark.parametrize("score", [0.0, 1.0, 1.5, 3.0, 1 / 3])
@@ -27,23 +27,24 @@ def test_nbgrader_reads_the_score_that_was_written(score):
     ("passed", "points", "most", "score"), [(True, 3, 3, 3.0), (False, 3, 3, 0.0), (True, 3, 6, 6.0)]
 )
 def test_a_score_is_on_the_gradebooks_scale(passed, points, most, score):
-    assert scaled_score(result(passed, points), most) == score
-    assert type(scaled_score(result(passed, points), most)) is float
+    scaled = on_scale(result(passed, points), most)
+    assert (scaled.score, scaled.points) == (score, most)
+    assert type(scaled.score) is float
 
 
 @pytest.mark.parametrize("most", [float("nan"), float("inf"), -1.0])
 def test_points_that_cannot_be_are_refused(most):
     with pytest.raises(ValueError, match="rows has no score that can be stored"):
-        scaled_score(result(True), most)
+        on_scale(result(True), most)
 
 
 def test_the_message_says_what_was_checked_how_it_went_by_which_checks_and_when():
     failed = result(False, message="Rows are kept in order.\nRow 3 differs.")
-    assert check_message(failed, 0.0, 3.0, "ab12", "2026-01-31T12:00:00Z").splitlines() == [
+    assert check_message(failed, "2", "2026-01-31T12:00:00Z").splitlines() == [
         "Not passed: Rows are kept (0 / 3 points)",
         "Rows are kept in order.",
         "Row 3 differs.",
-        "[checks ab12, graded 2026-01-31T12:00:00Z]",
+        "[checks 2, graded 2026-01-31T12:00:00Z]",
     ]
 
 

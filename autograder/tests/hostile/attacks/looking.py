@@ -59,7 +59,7 @@ LOOKING = [
                     if name in ('expected', 'seed', 'secret', 'reference', 'check', 'cases'): found.append(name)
                 at = at.f_back
             for thing in gc.get_objects():
-                if type(thing).__name__ in ('Reference', 'JudgeModel', 'Cases', 'CheckResult', 'Gradebook'):
+                if type(thing).__name__ in ('Reference', 'JudgeModel', 'Cases', 'Result', 'Gradebook'):
                     found.append(type(thing).__name__)
             found += [k for k in os.environ if 'SECRET' in k or 'TOKEN' in k or 'SEED' in k]
             found += [m for m in sys.modules if m.startswith(('autograder.judge', 'autograder.grading', 'nbgrader'))]
