@@ -68,6 +68,7 @@ versions: $(INSTALLED)
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(VENV)/bin/lint-imports --no-cache
 
 test-peers: $(PEERS)
 	@$(PY) -m pytest autograder/tests/peers
