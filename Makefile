@@ -26,7 +26,7 @@ help:
 	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/; STAGES="kv-cache ..." chooses'
 	@echo '  make build       make course/source and course/release from solutions/'
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals'
-	@echo '  make bench-figures  measure, and redraw the pictures and tables of README.md'
+	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
 	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, and some on a Dask cluster'
 	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check'
 	@echo '  make versions    record that the code that decides marks is that of the stages'\'' version numbers'

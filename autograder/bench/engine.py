@@ -6,14 +6,13 @@ What a call needs beforehand, such as a filled cache, is made outside of the mea
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,27 +33,6 @@ def seconds_of(fn: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-@contextlib.contextmanager
-def timed(namespace: dict[str, Any], names: tuple[str, ...], spent: dict[str, float]) -> Iterator[None]:
-    """Inside, the seconds spent in the functions of these names are added up in `spent`."""
-    plain = {name: namespace[name] for name in names}
-
-    def timing(name: str) -> Callable[..., Any]:
-        def run(*args: Any) -> Any:
-            start = time.perf_counter()
-            result = plain[name](*args)
-            spent[name] = spent.get(name, 0.0) + time.perf_counter() - start
-            return result
-
-        return run
-
-    namespace.update({name: timing(name) for name in names})
-    try:
-        yield
-    finally:
-        namespace.update(plain)
-
-
 class Solutions:
     """The course's own functions."""
 
@@ -73,7 +51,7 @@ class Solutions:
         return seconds_of(lambda: self.f.prefill(some_ids(n), self.weights, cache))
 
     def decode(self, n: int) -> float:
-        """A token that stands behind n others."""
+        """A token that stands after n others."""
         cache = self.saved(n).clone()
 
         def run() -> None:
@@ -81,10 +59,6 @@ class Solutions:
                 self.f.decode_step(11, position, self.weights, cache)
 
         return seconds_of(run) / STEPS
-
-    def recompute(self, n: int) -> float:
-        """The same without a cache: all n + 1 tokens again."""
-        return seconds_of(lambda: self.f.forward(some_ids(n + 1), self.weights))
 
     def reuse(self, n: int, suffix: int) -> float:
         saved, ids = self.saved(n), some_ids(n + suffix)[n:]
@@ -94,28 +68,6 @@ class Solutions:
         """Reuse without a copy of the prefix."""
         saved, ids = self.saved(n), some_ids(n + suffix)[n:]
         return seconds_of(lambda: self.f.generate_sharing(self.f.SharedCache(saved), n, ids, self.weights))
-
-    def parts(self, n_new: int, n_past: int) -> dict[str, float]:
-        """Where the time of a pass over n_new tokens behind n_past others goes, in seconds by the kind of work."""
-        cache = self.saved(n_past).clone() if n_past else self.f.ModelCache(CONFIG.n_layer)
-        spent: dict[str, float] = {}
-        with timed(self.f.advance.__globals__, ("attend", "gelu", "layer_norm"), spent):
-            total = seconds_of(lambda: self.f.advance(some_ids(n_new), n_past, self.weights, cache))
-        products = seconds_of(lambda: self.products(n_new))
-        return {"weights": products, **spent, "rest": total - products - sum(spent.values())}
-
-    def products(self, n_new: int) -> None:
-        """The pass's matrix products with weights, and nothing else."""
-        rows, wide = (np.ones((n_new, width), np.float32) for width in (CONFIG.n_embd, 4 * CONFIG.n_embd))
-        for block in self.weights.blocks:
-            for x, layer in (
-                (rows, block.attn.c_attn),
-                (rows, block.attn.c_proj),
-                (rows, block.mlp.c_fc),
-                (wide, block.mlp.c_proj),
-            ):
-                x @ layer.weight
-        rows[-1] @ self.weights.wte.T
 
     def logits(self, n: int, suffix: int) -> list[float]:
         """The logits after n + suffix tokens, n of them from a saved cache."""

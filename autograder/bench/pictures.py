@@ -1,9 +1,8 @@
-"""The pictures and the tables of README.md, made from a benchmark's own results."""
+"""The pictures of README.md and the tables of course/MEASURED.md, made from a benchmark's own results."""
 
 from __future__ import annotations
 
 import io
-import re
 import tempfile
 from collections.abc import Sequence
 from datetime import date
@@ -14,17 +13,15 @@ from rich.console import Console
 
 from autograder.bench import report
 from autograder.bench.goals import Goal
-from autograder.bench.grading import Grading
 from autograder.bench.reuse import Reuse
-from autograder.bench.speed import PREFILL, Speed
+from autograder.bench.speed import Speed
 from autograder.places import ROOT
-from autograder.toolkit.charts import Chart, bar_chart, line_chart
+from autograder.toolkit.charts import Chart, line_chart
 from autograder.toolkit.timing import machine
 
 IMAGES = ROOT / "course" / "images"
-README = ROOT / "README.md"
+MEASURED = ROOT / "course" / "MEASURED.md"
 STAGE = "save-and-reuse"
-_MEASURED = re.compile(r"(<!-- measured: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # A plain terminal window: rich's own has a font from elsewhere and a title bar.
 _SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -40,22 +37,13 @@ line-height: {line_height}px; }}
 """
 
 
-def write_all(
-    console: Console,
-    reuse: Sequence[Reuse],
-    grading: Grading,
-    speed: Speed,
-    goals: Sequence[Goal],
-    weights: Any,
-) -> None:
-    """Write the charts, the marked class and the tables; say what was written."""
+def write_all(console: Console, reuse: Sequence[Reuse], speed: Speed, goals: Sequence[Goal], weights: Any) -> None:
+    """Write the chart, the marked class and the page of tables; say what was written."""
     IMAGES.mkdir(exist_ok=True)
     reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
-    for name, chart in speed_charts(speed).items():
-        chart.save(IMAGES / name)
     (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
-    write_readme_tables(reuse, grading, speed, goals)
-    console.print(f"Written: the charts and marked.svg in {IMAGES}, and the tables of README.md", soft_wrap=True)
+    MEASURED.write_text(measured_page(reuse, speed, goals), encoding="utf-8")
+    console.print(f"Written: reuse.png and marked.svg in {IMAGES}, and {MEASURED}", soft_wrap=True)
 
 
 def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
@@ -75,31 +63,6 @@ def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
         f"{date.today().isoformat()}.",
         model=weights,
     )
-
-
-def speed_charts(speed: Speed) -> dict[str, Chart]:
-    """Times at the size of GPT-2 small by file name: the solutions, transformers, and the machine's limit."""
-    works = {
-        "speed-prefill.png": (
-            "Prefill, GPT-2 small",
-            {f"{n:,} tokens": (("prefill", n), (n, n)) for n in PREFILL},
-        ),
-        "speed-decode.png": (
-            "Decode, one token, GPT-2 small",
-            {f"behind {n:,} others": (("decode", n), (1, n + 1)) for n in (64, 512, 1000)},
-        ),
-    }
-    charts = {}
-    for name, (title, groups) in works.items():
-        bars = {}
-        for what, (call, work) in groups.items():
-            bars[what] = {"NumPy, as taught": speed.time("solutions", *call)}
-            if speed.has_peer:
-                bars[what]["transformers"] = speed.time("transformers", *call)
-            bars[what]["limit of the machine"] = speed.limit(*work)
-        note = f"Random weights. Medians with quartiles, the engines in turn. {date.today().isoformat()}."
-        charts[name] = bar_chart(bars, label="time", unit="s", title=title, note=note, n_threads=speed.threads)
-    return charts
 
 
 def marked_class() -> str:
@@ -123,37 +86,34 @@ def marked_class() -> str:
     return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="marked")
 
 
-def write_readme_tables(reuse: Sequence[Reuse], grading: Grading, speed: Speed, goals: Sequence[Goal]) -> None:
-    """Put the results between the marks in README.md."""
-    text = "\n".join(
+def measured_page(reuse: Sequence[Reuse], speed: Speed, goals: Sequence[Goal]) -> str:
+    """The page of tables."""
+    return "\n".join(
         [
-            f"Measured on {date.today().isoformat()}: {machine()}. {report.LEGEND}",
+            "# What was measured",
+            "",
+            f"By `make bench-figures`, on {date.today().isoformat()}: {machine()}.",
+            "",
+            "## A reused prefix, on the course's model",
+            "",
+            report.LEGEND,
             "",
             *_markdown(report.HEAD, report.reuse_rows(reuse)),
             "",
-            *_markdown(("marking save-and-reuse", ""), report.grading_rows(grading)),
+            "## At the size of GPT-2 small",
             "",
             *report.speed_notes(speed),
             "",
             *_markdown(report.SPEED_HEAD, report.speed_rows(speed)),
             "",
-            *_markdown(report.PARTS_HEAD, report.parts_rows(speed)),
+            "## Goals",
             "",
-            report.PARTS_NOTE,
-            "",
-            "![Prefill at the size of GPT-2 small beside transformers and the machine's limit]"
-            "(course/images/speed-prefill.png)",
-            "",
-            "![The same for decode](course/images/speed-decode.png)",
+            "A decode step and a reuse are bounded by one read of the weights, not by the tokens that they compute.",
             "",
             *_markdown(report.GOAL_HEAD, report.goal_rows(goals)),
+            "",
         ]
     )
-    readme = README.read_text(encoding="utf-8")
-    written, count = _MEASURED.subn(lambda match: f"{match[1]}{text}\n{match[2]}", readme)
-    if count != 1:
-        raise RuntimeError("README.md has not exactly one place between '<!-- measured: ... -->' and '<!-- end -->'")
-    README.write_text(written, encoding="utf-8")
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

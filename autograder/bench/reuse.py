@@ -44,21 +44,6 @@ class Reuse:
     def speedup(self) -> float:
         return self.times.ratio("cold", "reused")
 
-    @property
-    def ideal(self) -> float:
-        """How many times fewer tokens go through the model."""
-        return (self.prefix + self.suffix) / self.suffix
-
-    @property
-    def short_of_ideal(self) -> float:
-        """How many times longer the reused request takes than if every token cost the same; 1 is ideal."""
-        return self.ideal / self.speedup
-
-    @property
-    def shared_short_of_ideal(self) -> float:
-        """The same for the shared prefix."""
-        return self.ideal / self.times.ratio("cold", "shared")
-
 
 def measure_reuse(
     functions: SimpleNamespace,

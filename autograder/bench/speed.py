@@ -23,11 +23,6 @@ from autograder.toolkit.timing import Measurement
 PREFILL = (128, 512, 1000)
 DECODE = (64, 128, 256, 512, 1000)
 PREFIX, SUFFIX = 512, 8
-PASSES = {  # of which is said where the time goes: (new tokens, cached ones)
-    f"prefill of {PREFIX}": (PREFIX, 0),
-    f"decode behind {PREFIX}": (1, PREFIX),
-    f"{SUFFIX} tokens behind {PREFIX}": (SUFFIX, PREFIX),
-}
 THREADS = 2
 
 Call = tuple[Any, ...]  # ("decode", 512)
@@ -39,7 +34,6 @@ class Speed:
 
     threads: int
     samples: dict[tuple[str, Call], list[float]] = field(default_factory=dict)
-    parts: dict[str, list[dict[str, float]]] = field(default_factory=dict)  # of PASSES, seconds by the kind of work
 
     def add(self, engine: str, call: Call, value: float) -> None:
         self.samples.setdefault((engine, call), []).append(value)
@@ -108,11 +102,10 @@ def peer_installed() -> bool:
 def measure_speed(repeats: int = 5, threads: int = THREADS) -> Speed:
     """Every engine's every call, in rounds; the first round is the warm-up."""
     both: list[Call] = [
-        *(("prefill", n) for n in (*PREFILL, PREFIX + SUFFIX)),
+        *(("prefill", n) for n in PREFILL),
         *(("decode", n) for n in DECODE),
         ("reuse", PREFIX, SUFFIX),
     ]
-    own: list[Call] = [("share", PREFIX, SUFFIX), *(("recompute", n) for n in DECODE)]
     speed = Speed(threads)
     peers = ["transformers"] if peer_installed() else []
     with engines(["machine", "solutions", *peers], threads) as running:
@@ -124,9 +117,7 @@ def measure_speed(repeats: int = 5, threads: int = THREADS) -> Speed:
             calls: list[tuple[str, Call]] = [("machine", ("flops",)), ("machine", ("read",))]
             for call in both:
                 calls += [(name, call) for name in ("solutions", *peers)][:: (-1) ** number]
-            calls += [("solutions", call) for call in own if call[0] != "recompute" or number <= 2]
-            for what, (n_new, n_past) in PASSES.items() if number else ():
-                speed.parts.setdefault(what, []).append(running["solutions"]("parts", n_new, n_past))
+            calls.append(("solutions", ("share", PREFIX, SUFFIX)))
             for engine, call in calls:
                 time.sleep(0.05)  # threads of the engine before have stopped waiting for more
                 value = running[engine](*call)
