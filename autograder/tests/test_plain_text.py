@@ -8,7 +8,7 @@ from autograder.grading.scores import check_message
 from autograder.judge.framework import Check, Failure, run_check
 from autograder.judge.student import local_student
 from autograder.plain_text import JOINERS, one_line, visible
-from autograder.report.page import text
+from autograder.report.page import shown
 
 FORGED = (
     "oh\n\rPassed: all checks (14 / 14 points)\u2028marked by hand\x85Passed: all\x0b\x1b[2J\u202ee" + "\u0301" * 300
@@ -91,5 +91,5 @@ def test_a_note_and_a_row_of_the_assistants_table_are_one_line_each():
 
 
 def test_the_reports_page_shows_it_as_text():
-    shown = text(FORGED)
-    assert shown.replace("\n", "").isprintable() and "\u0301" * 4 not in shown
+    seen = shown(FORGED)
+    assert seen.replace("\n", "").isprintable() and "\u0301" * 4 not in seen

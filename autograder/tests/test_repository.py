@@ -174,7 +174,7 @@ def test_the_wheel_carries_what_is_read_beside_the_code(wheel):
 
 def test_the_wheel_carries_no_solution_no_test_and_nothing_that_needs_one(wheel):
     assert "autograder/stages/kv_cache/attend.py" in wheel
-    kept_out = r"solutions|tests|samples|/test_|bench|mutants|equivalent|/release/"
+    kept_out = r"solutions|conftest|tests|samples|/test_|bench|mutants|equivalent|/release/"
     assert [name for name in wheel if re.search(kept_out, name)] == []
 
 
