@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.grading.notes import Note, Notes, called
+from autograder.grading.notes import Note, Notes
 from autograder.judge.bugs import NOT_FINISHED
 from autograder.judge.framework import Check, Result, checks_of, in_lines, run_check
 from autograder.judge.student import Student, StudentError
+from autograder.notebooks.regions import called
 from autograder.plain_text import one_line
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage

@@ -24,8 +24,3 @@ class Notes(list[Note]):
 
     def add(self, kind: str, sentence: str, cell: str | None = None) -> None:
         self.append(Note(kind, cell, sentence))
-
-
-def called(label: str) -> str:
-    """A cell's name at the beginning of a sentence: "Cell 4", or "The cell generate-with-prefix"."""
-    return label.capitalize() if label.startswith("cell ") else f"The cell {label}"

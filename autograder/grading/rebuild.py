@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograder.grading.notes import Note, Notes, called
+from autograder.grading.notes import Note, Notes
 from autograder.grading.scores import is_graded
 from autograder.grading.written import plain_markdown, rendered_markdown
 from autograder.notebooks.document import Document, DocumentCell
 from autograder.notebooks.oddities import copies_left_out, looks_like
-from autograder.notebooks.regions import TEXT_STUB, defined_names, released
+from autograder.notebooks.parity import NotInMarking, not_in_marking
+from autograder.notebooks.regions import TEXT_STUB, called, defined_names, released
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
 from autograder.plain_text import JOINERS, visible
 from autograder.sandbox.client import Cell
@@ -37,6 +38,7 @@ class Rebuilt:
     notebook: dict[str, Any]
     runs: tuple[Cell, ...]
     notes: tuple[Note, ...]
+    missing: tuple[NotInMarking, ...]  # names that the submission's own cells define, and marking does not have
 
 
 @dataclass
@@ -82,13 +84,18 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
     extras = _sort_in(cells, found, notes)
     runs = tuple(_in_order(cells, found, places))
     _note_left_out(cells, found, notes)
+    missing = tuple(not_in_marking(cells))
+    for one in missing:
+        notes.add("not-in-marking", one.sentence)
     filled = {place.index: _trusted_cell(place, _fill(place, notes, own_charts)) for place in places}
     if not _note_other_notebook(places, extras, notes):
         _note_restored(places, notes)
         _note_missing_functions(places, extras, notes)
     trusted = _assemble(places, filled, _within_limits(extras, notes))
     metadata = copy.deepcopy(source_notebook["metadata"])
-    return Rebuilt({"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, runs, tuple(notes))
+    return Rebuilt(
+        {"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, runs, tuple(notes), missing
+    )
 
 
 def cells_to_show(trusted: dict[str, Any]) -> list[Cell]:

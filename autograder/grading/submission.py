@@ -14,8 +14,10 @@ from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
 from autograder.grading.seed import check_seed, code_digest
 from autograder.judge.cases import forget_passes
+from autograder.judge.framework import Result
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
+from autograder.notebooks.parity import NotInMarking
 from autograder.notebooks.regions import defined_names
 from autograder.plain_text import one_line
 from autograder.sandbox.client import Worker
@@ -64,6 +66,7 @@ def mark(job: Job) -> Marked:
         start_worker=job.start_worker,
     )
     forget_passes()  # no other student has the same inputs
+    result = _with_places(result, rebuilt.missing)
     notes = (*notes, *rebuilt.notes, *result.notes)
     shown = Shown()
     if job.display_seconds is not None:
@@ -71,6 +74,16 @@ def mark(job: Job) -> Marked:
     if shown.problem:
         notes += (Note("display", None, f"Charts could not be drawn: {shown.problem}."),)
     return Marked(rebuilt.notebook, replace(result, notes=notes), _name(path.name), file_digest(path), shown)
+
+
+def _with_places(result: SubmissionResult, missing: tuple[NotInMarking, ...]) -> SubmissionResult:
+    """The result, with the cell that a missing name comes from where a message speaks of the name."""
+
+    def told(one: Result) -> Result:
+        because = [m.sentence for m in missing if f"'{m.name}'" in one.message or f"{m.name} is" in one.message]
+        return replace(one, message="\n".join([one.message, *because])) if because and not one.passed else one
+
+    return replace(result, results=tuple(map(told, result.results)))
 
 
 def file_digest(path: Path) -> str:

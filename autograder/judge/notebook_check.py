@@ -8,11 +8,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from autograder.judge.cases import VISIBLE_SEED
 from autograder.judge.framework import find_check, run_check
 from autograder.judge.student import local_student
+from autograder.notebooks.parity import NotInMarking, of_notebook
 
 
 class CheckFailed(Exception):
@@ -31,7 +33,15 @@ def check(check_id: str) -> None:
     points = f"{chosen.points} point{'s' if chosen.points != 1 else ''}" if chosen.graded else "a step"
     if not result.passed:
         raise CheckFailed(f"Not yet: {chosen.title} ({points})\n{result.message}")
+    for one in _not_in_marking(namespace):
+        raise CheckFailed(f"Passed here, and would fail in marking: {chosen.title} ({points})\n{one.sentence}")
     print(f"Passed: {chosen.title} ({points})")
+
+
+def _not_in_marking(namespace: dict[str, Any]) -> list[NotInMarking]:
+    """What the notebook as it was last saved uses, and marking would not have; nothing where its file is not known."""
+    path = os.environ.get("JPY_SESSION_NAME") or namespace.get("__vsc_ipynb_file__")  # JupyterLab's, VS Code's
+    return of_notebook(Path(path)) if path and Path(path).suffix == ".ipynb" and Path(path).is_file() else []
 
 
 @contextlib.contextmanager

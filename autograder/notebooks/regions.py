@@ -70,3 +70,8 @@ def is_unsolved(source: str) -> bool:
 def defined_names(source: str) -> list[str]:
     """The functions and classes defined at the top level of a cell, read from its text: the cell need not compile."""
     return list(dict.fromkeys(_DEFINED.findall(source)))
+
+
+def called(label: str) -> str:
+    """A cell's name at the beginning of a sentence: "Cell 4", or "The cell generate-with-prefix"."""
+    return label.capitalize() if label.startswith("cell ") else f"The cell {label}"
