@@ -16,6 +16,7 @@ import numpy as np
 from autograder.judge.bugs import INPUT_CHANGED, Bug
 from autograder.judge.cases import JudgeModel, ModelPart
 from autograder.judge.framework import Failure
+from autograder.judge.raw_errors import meaning
 from autograder.judge.reference import KV
 from autograder.plain_text import one_line
 from autograder.worker.protocol import HEAD_BYTES, MAX_FRAME_BYTES, decode
@@ -96,7 +97,8 @@ class StudentError(Exception):
             text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
             place = f" (line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text})"
         message = f": {self.message}" if self.message else ""
-        return f"{self.name} raised {self.type}{message}{place}."
+        means = meaning(self.message)
+        return f"{self.name} raised {self.type}{message}{place}{'; ' + means if means else ''}."
 
 
 class Student:

@@ -1,0 +1,49 @@
+"""Errors of Python and NumPy that say little get a phrase that says what they mean here."""
+
+import math
+
+import numpy as np
+import pytest
+
+from autograder.judge.student import StudentError, local_student
+
+
+class Layer:
+    keys = property(lambda self: None)
+
+    def store(self, keys):
+        self.keys = keys
+
+
+def read_only(x):
+    weights = np.zeros(2)
+    weights.setflags(write=False)
+    weights += x
+
+
+@pytest.mark.parametrize(
+    ("function", "means"),
+    [
+        (lambda x: Layer().keys.shape, "keys before the first append"),
+        (lambda x: np.zeros((3, 5, 5)) + np.zeros((3, 1, 9)), "agree from the last axis on"),
+        (lambda x: np.zeros((2, 3)) @ np.zeros((2, 3)), "b's last but one"),
+        (lambda x: np.dot(np.zeros((2, 3)), np.zeros((2, 3))), "b's last but one"),
+        (lambda x: math.tanh(np.zeros(2)), "take arrays"),
+        (lambda x: np.zeros((2, 3, 4)).transpose(1, 0), "each axis of the array once"),
+        (lambda x: Layer().store(x), "under another name"),
+        (read_only, "make a new array"),
+    ],
+)
+def test_a_raw_error_is_explained(function, means):
+    with pytest.raises(StudentError) as raised:
+        local_student({"f": function}).plain("f", 1)
+    assert means in raised.value.sentence
+
+
+def test_other_errors_are_told_as_they_are():
+    def raises(x):
+        raise ValueError("an empty prompt")
+
+    with pytest.raises(StudentError) as raised:
+        local_student({"f": raises}).plain("f", 1)
+    assert ";" not in raised.value.sentence
