@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.cli.errors import EXIT_FAILED, UserError
-from autograder.cli.find import Work, find_work
+from autograder.cli.find import Work, find_all_work, find_work
 from autograder.judge.bugs import NOT_WRITTEN
 from autograder.stages import earlier_stages
 from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
@@ -31,6 +31,9 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
         os.environ[MODEL_VARIABLE] = model  # for the checks, and for the worker that they talk to
     if chosen_model() == "tiny":
         use_one_thread()
+    works = find_all_work() if stage is None and notebook is None and not watch else []
+    if works:
+        return test_all(works)
     work = find_work(stage, notebook)
     if chosen_model() != "tiny":
         from autograder.toolkit.model import load_model
@@ -43,8 +46,15 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
     return test_once(work)
 
 
+def test_all(works: list[Work]) -> int:
+    """Run the checks of every stage; a closing line for each, and then one for all."""
+    complete = sum(test_once(work) == 0 for work in works)
+    print(f"\n{complete} / {len(works)} stages complete", flush=True)
+    return 0 if complete == len(works) else EXIT_FAILED
+
+
 def test_once(work: Work) -> int:
-    """Run the checks, print each as it ends and then the closing line; the exit status."""
+    """Run the checks, print each as it ends and then the closing lines; the exit status."""
     from autograder.grading.grade import GradingError, grade_submission
     from autograder.judge.cases import VISIBLE_SEED
     from autograder.notebooks.load import cells_to_run, sorted_cells
@@ -75,6 +85,8 @@ def test_once(work: Work) -> int:
     passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
     most = sum(result.points for result in outcome.results)
     print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)
+    missing = [result.title for result in outcome.results if not result.passed]
+    print(f"missing: {'; '.join(missing)}" if missing else "complete", flush=True)
     return 0 if passed == total else EXIT_FAILED
 
 

@@ -68,9 +68,9 @@ class UnknownStage(ValueError):
 
 
 def find_stage(name: str) -> Stage:
-    """The stage with this name, assignment or module name; raises UnknownStage naming the choices."""
+    """The stage with this name, number, assignment or module name; raises UnknownStage naming the choices."""
     for stage in STAGES:
-        if name in (stage.name, stage.assignment, stage.module):
+        if name in (stage.name, str(stage.number), stage.assignment, stage.module):
             return stage
     raise UnknownStage(f"There is no stage {name!r}; the stages are {', '.join(s.name for s in STAGES)}.")
 

@@ -35,6 +35,26 @@ def released(tmp_path_factory):
     return folder
 
 
+def test_a_stage_may_be_named_by_its_number(student):
+    result = autograder("test", "--stage", "4", cwd=student({}).parent)
+    assert "save-and-reuse, " not in result.stderr
+    assert result.stdout.strip().splitlines()[-1].startswith("missing: ")
+
+
+def test_in_the_folder_above_all_stages_are_checked_and_the_complete_ones_counted(tmp_path):
+    """As in lab/, which has a folder for each stage."""
+    kv_cache = find_stage("kv-cache")
+    solved, unsolved = build(course=tmp_path / "course", stages=(kv_cache, STAGE))
+    sources = submissions_of("kv-cache")[0].sources(kv_cache)
+    write_submission(solved, tmp_path / "lab" / kv_cache.assignment, kv_cache, sources)
+    shutil.copytree(unsolved, tmp_path / "lab" / STAGE.assignment)
+    result = autograder("test", cwd=tmp_path / "lab")
+    assert result.returncode == 1
+    lines = result.stdout.strip().splitlines()
+    assert lines[-1] == "1 / 2 stages complete"
+    assert "complete" in lines and any(line.startswith("missing: ") for line in lines)
+
+
 @pytest.fixture
 def student(released, tmp_path):
     """Makes a student's folder with these solution cells, and returns the notebook in it."""
@@ -67,7 +87,7 @@ def test_a_solved_notebook_is_found_and_passes(student):
     result = autograder("test", cwd=notebook.parent)
     assert result.returncode == 0, result.stdout
     assert result.stdout.startswith(f"{notebook.name}, stage save-and-reuse\n")
-    assert result.stdout.strip().splitlines()[-1] == ALL_PASS
+    assert result.stdout.strip().splitlines()[-2:] == [ALL_PASS, "complete"]
     titles = re.findall(r"^passed +[\d.]+ / [\d.]+  (.+)$", result.stdout, re.MULTILINE)
     assert titles == [check.title for check in CHECKS]
 
@@ -154,7 +174,7 @@ def test_a_python_file_is_checked_as_well(student):
     code += "from safetensors.numpy import save_file\nimport autograder\n\n\n" + "\n\n\n".join(solution().values())
     (folder / "mine.py").write_text(code, encoding="utf-8")
     result = autograder("test", "--notebook", "mine.py", "--stage", "save-and-reuse", cwd=folder)
-    assert result.stdout.strip().splitlines()[-1] == ALL_PASS
+    assert result.stdout.strip().splitlines()[-2:] == [ALL_PASS, "complete"]
 
 
 def test_a_given_file_that_was_edited_is_told_of(student):
@@ -173,7 +193,7 @@ def test_the_folder_of_all_stages_will_do_when_the_stage_is_named(student, tmp_p
     notebook = student(solution())
     lab = tmp_path / "lab"
     shutil.copytree(notebook.parent, lab / STAGE.assignment)
-    assert autograder("test", "--stage", STAGE.name, cwd=lab).stdout.strip().splitlines()[-1] == ALL_PASS
+    assert autograder("test", "--stage", STAGE.name, cwd=lab).stdout.strip().splitlines()[-2:] == [ALL_PASS, "complete"]
     assert autograder("test", cwd=lab).returncode == 2
 
 
