@@ -49,6 +49,8 @@ from autograder.whole_file import share
 if TYPE_CHECKING:
     from autograder.grading.cluster import Cluster
 
+SUBMISSION_SECRET = "submission_secret.txt"  # of nbgrader's exchange, which hands feedback back by it
+
 
 class NotGraded(Exception):
     """A submission, or all of an assignment, cannot be graded; the message is the reason for the assistant."""
@@ -314,7 +316,7 @@ class Batch:
         self._answers = {name: text for name, text in before.answers.items() if name in done} if before else {}
         try:
             record_path(self._autograded, self.assignment, student).unlink(missing_ok=True)
-            known = {p.name for p in self._source.iterdir()} | {"timestamp.txt"}
+            known = {p.name for p in self._source.iterdir()} | {"timestamp.txt", SUBMISSION_SECRET}
             others = [glob.escape(p.name) for p in folder.iterdir() if not may_be_copied(p, known)]
         except OSError as error:
             raise self._refusal(student, f"{error.filename} cannot be used ({error.strerror}).") from None

@@ -37,6 +37,8 @@ def test_what_is_no_time_is_refused_by_name(tmp_path, text):
 def course(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("course"))
     course.hand_in("anna", {})
+    (course.path("anna").parent / "submission_secret.txt").write_text("a secret of the exchange's", encoding="utf-8")
+    (course.path("anna").parent / "notes.txt").write_text("anything", encoding="utf-8")
     (course.path("anna").parent / "timestamp.txt").write_text("2026-03-01 14:00:00 +0200\n", encoding="utf-8")
     return course
 
@@ -45,3 +47,10 @@ def course(tmp_path_factory):
 def test_the_gradebook_has_the_moment(course, command):
     assert run(course, command, "--force").returncode == 0
     assert marks(course)["anna"]["time"] == datetime(2026, 3, 1, 12)
+
+
+def test_what_the_exchange_hands_feedback_back_by_is_kept_and_nothing_else(course):
+    assert course.run("generate_feedback", "04-save-and-reuse", "--force").returncode == 0
+    for step in ("autograded", "feedback"):
+        names = {path.name for path in course.path("anna", step).parent.iterdir()}
+        assert "submission_secret.txt" in names and "notes.txt" not in names
