@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from autograder import lab
     from autograder.judge.notebook_check import check
     from autograder.notebooks import load_notebook
-    from autograder.toolkit import charts, chat, timing
+    from autograder.toolkit import block_charts, charts, chat, timing, traces
     from autograder.toolkit.model import (
         GPT2_LARGE,
         GPT2_MEDIUM,
@@ -47,7 +47,9 @@ _LAZY = {
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "chat": ("autograder.toolkit.chat", None),
     "timing": ("autograder.toolkit.timing", None),
+    "block_charts": ("autograder.toolkit.block_charts", None),
     "charts": ("autograder.toolkit.charts", None),
+    "traces": ("autograder.toolkit.traces", None),
     "lab": ("autograder.lab", None),
     "guess": ("autograder.toolkit.play.guess", "guess"),
     "puzzle": ("autograder.toolkit.play.puzzle", "puzzle"),
@@ -63,6 +65,7 @@ __all__ = [
     "GPT2_SMALL",
     "GPT2_XL",
     "GPT2Config",
+    "block_charts",
     "charts",
     "chat",
     "check",
@@ -80,6 +83,7 @@ __all__ = [
     "stream",
     "timing",
     "tokenizer_fingerprint",
+    "traces",
 ]
 
 _in_worker = False  # set by autograder.worker: there the checks are run by the parent, never by a cell

@@ -20,8 +20,9 @@ def main() -> None:
     from rich.console import Console
 
     from autograder.bench import report
-    from autograder.bench.goals import speed_goals
+    from autograder.bench.goals import serving_goals, speed_goals
     from autograder.bench.reuse import measure_reuse
+    from autograder.bench.serving import measure_serving
     from autograder.bench.solved import solved
     from autograder.bench.speed import measure_speed
     from autograder.toolkit.model import load_model
@@ -33,13 +34,15 @@ def main() -> None:
     reuse = measure_reuse(solved(sharing=True), weights, repeats=9 if weights.config.n_embd < 512 else 3)
     console.print(report.reuse_table(reuse, options.model))
     speed = measure_speed()
-    goals = speed_goals(speed)
+    serving = measure_serving()
+    goals = [*speed_goals(speed), *serving_goals(serving)]
     console.print(report.speed_table(speed))
+    console.print(report.serving_table(serving))
     console.print(report.goals_table(goals))
     if options.write:
         from autograder.bench.pictures import write_all
 
-        write_all(console, reuse, speed, goals, weights)
+        write_all(console, reuse, speed, serving, goals, weights)
 
 
 if __name__ == "__main__":

@@ -82,14 +82,18 @@ class Transformers:
         import transformers
         from transformers.cache_utils import DynamicCache
 
-        from autograder.toolkit.model.config import config_to_hf
-
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         transformers.logging.set_verbosity_error()
-        self.torch, self.new_cache = torch, DynamicCache
-        self.model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**config_to_hf(CONFIG))).eval()
-        tensors = {name: torch.tensor(array) for name, array in tensors_of(random_model(CONFIG, seed=0)).items()}
+        self.torch, self.transformers, self.new_cache = torch, transformers, DynamicCache
+        self.load(random_model(CONFIG, seed=0))
+
+    def load(self, weights: Any) -> None:
+        from autograder.toolkit.model.config import config_to_hf
+
+        hf_config = self.transformers.GPT2Config(**config_to_hf(weights.config))
+        self.model = self.transformers.GPT2LMHeadModel(hf_config).eval()
+        tensors = {name: self.torch.tensor(array) for name, array in tensors_of(weights).items()}
         self.model.transformer.load_state_dict(tensors, strict=False)
         known = inspect.signature(self.model.forward).parameters  # names differ between versions
         self.cache_name = "cache" if "cache" in known else "past_key_values"
@@ -148,9 +152,11 @@ ENGINES = {"solutions": Solutions, "transformers": Transformers, "machine": Mach
 
 
 def main() -> None:
+    from autograder.bench.serving import SERVERS
+
     name, threads = sys.argv[1:]
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like an answer
-    engine = ENGINES[name](int(threads))
+    engine = {**ENGINES, **SERVERS}[name](int(threads))
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         method, *arguments = json.loads(line)

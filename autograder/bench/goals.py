@@ -6,8 +6,11 @@ decode step and a reuse, however few tokens they compute.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autograder.bench.serving import SHARED as ONE_PROMPT
+from autograder.bench.serving import Served
 from autograder.bench.speed import PREFILL, PREFIX, SUFFIX, Call, Speed
 
 SHARED = "the same on a shared prefix"
@@ -39,4 +42,18 @@ def speed_goals(speed: Speed) -> list[Goal]:
         if speed.has_peer:
             goals.append(Goal(f"{what}, to transformers", to_peer, time / speed.time("transformers", *call).median))
         goals.append(Goal(f"{what}, to the limit", to_limit, time / speed.limit(*work)))
+    return goals
+
+
+def serving_goals(results: Sequence[Served]) -> list[Goal]:
+    """Every trace is to cost the fewest tokens; the trace with a system prompt half of transformers' time at most."""
+    goals = []
+    by = {(r.model, r.trace, r.engine): r for r in results}
+    for (model, trace, engine), own in by.items():
+        if engine != "blocks":
+            continue
+        goals.append(Goal(f"{model}, {trace}: tokens computed, to the fewest", 1.0, own.computed / own.least))
+        peer = by.get((model, trace, "entries"))
+        if peer and trace == ONE_PROMPT:
+            goals.append(Goal(f"{model}, {trace}: time to first token, to transformers", 0.5, own.median / peer.median))
     return goals

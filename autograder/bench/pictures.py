@@ -14,6 +14,7 @@ from rich.console import Console
 from autograder.bench import report
 from autograder.bench.goals import Goal
 from autograder.bench.reuse import Reuse
+from autograder.bench.serving import Served
 from autograder.bench.speed import Speed
 from autograder.places import ROOT
 from autograder.toolkit.charts import Chart, line_chart
@@ -37,12 +38,19 @@ line-height: {line_height}px; }}
 """
 
 
-def write_all(console: Console, reuse: Sequence[Reuse], speed: Speed, goals: Sequence[Goal], weights: Any) -> None:
+def write_all(
+    console: Console,
+    reuse: Sequence[Reuse],
+    speed: Speed,
+    serving: Sequence[Served],
+    goals: Sequence[Goal],
+    weights: Any,
+) -> None:
     """Write the chart, the marked class and the page of tables; say what was written."""
     IMAGES.mkdir(exist_ok=True)
     reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
     (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
-    MEASURED.write_text(measured_page(reuse, speed, goals), encoding="utf-8")
+    MEASURED.write_text(measured_page(reuse, speed, serving, goals), encoding="utf-8")
     console.print(f"Written: reuse.png and marked.svg in {IMAGES}, and {MEASURED}", soft_wrap=True)
 
 
@@ -86,7 +94,7 @@ def marked_class() -> str:
     return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="marked")
 
 
-def measured_page(reuse: Sequence[Reuse], speed: Speed, goals: Sequence[Goal]) -> str:
+def measured_page(reuse: Sequence[Reuse], speed: Speed, serving: Sequence[Served], goals: Sequence[Goal]) -> str:
     """The page of tables."""
     return "\n".join(
         [
@@ -109,6 +117,10 @@ def measured_page(reuse: Sequence[Reuse], speed: Speed, goals: Sequence[Goal]) -
             "## Goals",
             "",
             "A decode step and a reuse are bounded by one read of the weights, not by the tokens that they compute.",
+            "",
+            *_markdown(report.SERVING_HEAD, report.serving_rows(serving)),
+            "",
+            report.SERVING_NOTE,
             "",
             *_markdown(report.GOAL_HEAD, report.goal_rows(goals)),
             "",

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from autograder.bench.goals import SHARED, Goal
 from autograder.bench.reuse import Reuse
+from autograder.bench.serving import Served
 from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.toolkit.timing import plain
 
@@ -97,6 +98,37 @@ def speed_notes(speed: Speed) -> list[str]:
 def speed_table(speed: Speed) -> Table:
     table = _table("Random weights of GPT-2 small's shape, 124 million", SPEED_HEAD, speed_rows(speed))
     table.caption, table.caption_justify = "\n".join(speed_notes(speed)), "left"
+    return table
+
+
+SERVING_HEAD = ("model and trace", "by", "median, ms", "p95, ms", "computed", "fewest", "held, MB")
+SERVING_NOTE = (
+    "Time to first token of 200 requests. Blocks: stage 6's store. Entries: transformers, with a deep copy of the "
+    "longest whole entry; it is told which beginnings prompts share, and saves those too. Both have room for 8,192 "
+    "tokens. Computed: tokens through the model. Fewest: what blocks of 16 leave to compute at best."
+)
+
+
+def serving_rows(results: Sequence[Served]) -> list[tuple[str, ...]]:
+    """The rows under SERVING_HEAD."""
+    return [
+        (
+            f"{r.model}, {r.trace}",
+            r.engine,
+            *(plain(seconds * 1e3) for seconds in (r.median, r.p95)),
+            f"{r.computed:,}",
+            f"{r.least:,}",
+            plain(r.bytes / 1e6),
+        )
+        for r in results
+    ]
+
+
+def serving_table(results: Sequence[Served]) -> Table:
+    table = _table(
+        "The same requests from a store of blocks and from whole entries", SERVING_HEAD, serving_rows(results)
+    )
+    table.caption, table.caption_justify = SERVING_NOTE, "left"
     return table
 
 

@@ -63,6 +63,20 @@ class ByteTokenizer:
     """Arrives as the tokenizer of random chat models, one token for each byte."""
 
 
+@dataclass(frozen=True)
+class KeysOfBits:
+    """Arrives as a function like block_keys whose keys have so few bits (worker/block_keys.py)."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
+class Function:
+    """Arrives as the student's function of this name."""
+
+    name: str
+
+
 class StudentError(Exception):
     """The student's code raised, is missing, or returned something that cannot be used."""
 
@@ -150,11 +164,7 @@ class Student:
     def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
         """The results of many calls, each with its (args, kwargs), as plain values: one question and one answer."""
         wired = [[[_wire(a) for a in args], {key: _wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
-        request = {"op": "calls", "name": name, "returns": "plain", "calls": wired, "max_bytes": MAX_BYTES_TOGETHER}
-        values = self._invoke(name, request, (), {})
-        if not isinstance(values, list) or len(values) != len(calls):
-            raise StudentError(name, {"kind": "bad-result", "message": "not every call has its result"})
-        return [_expect_plain(name, value) for value in values]
+        return self._each(name, {"op": "calls", "name": name, "calls": wired})
 
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
         """Which of the `Entry`s among the arguments came back, as an index, counted over all of them; None for None."""
@@ -185,6 +195,12 @@ class Student:
         reply = self._exchange(name, {**request, "count": True, "n_layer": n_layer}, args, {})
         return _expect_ids(name, reply.get("value")), _tokens(reply)
 
+    def each_method(self, handle: Handle, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """The results of many calls of an object's methods, each with its (name, args), as plain values."""
+        wired = [[name, [_wire(a) for a in args]] for name, args in calls]
+        names = " or ".join(dict.fromkeys(name for name, _ in calls))
+        return self._each(names, {"op": "methods", "handle": handle.number, "calls": wired})
+
     def attribute(self, handle: Handle, name: str, returns: str = "plain") -> Any:
         value = self._ask(name, {"op": "attribute", "handle": handle.number, "name": name, "returns": returns})
         return self._as(returns, name, value)
@@ -195,13 +211,25 @@ class Student:
             raise StudentError("len", {"kind": "bad-result", "message": "the length is not a whole number"})
         return value
 
+    def bytes_held(self, handle: Handle) -> int:
+        """The bytes that can be reached from an object."""
+        value = self._ask("bytes_held", {"op": "bytes_held", "handle": handle.number})
+        if type(value) is not int:
+            raise StudentError("bytes_held", {"kind": "bad-result", "message": "the result is not a whole number"})
+        return value
+
     # Caches
 
     def make_cache(self, model: JudgeModel, kv: KV) -> Handle:
         """The student's ModelCache, filled through append with one (keys, values) a layer."""
+        self._room.make_for(model)
+        return self.cache_with(kv)
+
+    def cache_with(self, kv: KV) -> Handle:
+        """The same where there is no model."""
         arrays = [[np.asarray(k, np.float32), np.asarray(v, np.float32)] for k, v in kv]
-        self._room.make_for((model, arrays))
-        request = {"op": "make_cache", "n_layer": model.config.n_layer, "kv": arrays}
+        self._room.make_for(arrays)
+        request = {"op": "make_cache", "n_layer": len(kv), "kv": arrays}
         return self._handle(self._ask("ModelCache", request), "ModelCache")
 
     def read_cache(self, handle: Handle, name: str = "the saved cache") -> KV:
@@ -294,6 +322,12 @@ class Student:
                 INPUT_CHANGED,
             )
         return reply
+
+    def _each(self, name, request):
+        values = self._invoke(name, {**request, "returns": "plain", "max_bytes": MAX_BYTES_TOGETHER}, (), {})
+        if not isinstance(values, list) or len(values) != len(request["calls"]):
+            raise StudentError(name, {"kind": "bad-result", "message": "not every call has its result"})
+        return [_expect_plain(name, value) for value in values]
 
     def _ask(self, name, request):
         return self._reply(name, request).get("value")
@@ -432,6 +466,10 @@ def _wire(value: Any) -> Any:
         return {"__entry__": list(value.token_ids)}
     if isinstance(value, AsText):
         return {"__text__": value.text, "form": value.form}
+    if isinstance(value, KeysOfBits):
+        return {"__keys__": value.bits}
+    if isinstance(value, Function):
+        return {"__function__": value.name}
     if isinstance(value, AsTuple):
         return {"__tuple__": [_wire(v) for v in value.items]}
     if isinstance(value, (JudgeModel, ModelPart)):

@@ -52,6 +52,7 @@ STAGES = (
         "How prefix reuse fails",
         ("longest_common_prefix", "lookup", "explain_miss", "render_chat", "build_prompt", "cache_key"),
     ),
+    Stage("block-cache", 6, "A store of blocks", ("block_keys", "BlockStore", "serve", "quantize", "dequantize")),
     Stage(
         "chat-model",
         7,

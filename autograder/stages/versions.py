@@ -21,7 +21,7 @@ _SHARED = (
     "judge/*.py",
     "toolkit/model/*.py",
     "toolkit/chat/*.py",
-    *(f"worker/{name}.py" for name in ("cells", "counting", "hashing")),
+    *(f"worker/{name}.py" for name in ("block_keys", "cells", "counting", "hashing", "holding")),
 )
 _OTHERS = ("bugs.py", "bugs/*", "samples.py", "test_*.py", "notebook_check.py")  # words, proofs, another caller
 

@@ -161,13 +161,14 @@ def finish(
     width = figure.get_size_inches()[0]
     if title:
         axes.set_title("\n".join(textwrap.wrap(title, int(width * 10))), loc="left", fontweight="bold")
-    facts = ". ".join(filter(None, (_describe(model), machine(n_threads) if measured else "")))
+    facts = ". ".join(filter(None, (describe(model), machine(n_threads) if measured else "")))
     lines = [line for part in (note, facts) if part for line in textwrap.wrap(part, int(width * 15))]
     if lines:
         figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7.8, color=GRAY)
 
 
-def _describe(model: Any) -> str:
+def describe(model: Any) -> str:
+    """A model in a caption, given as weights, a config or a text."""
     if model is None or isinstance(model, str):
         return model or ""
     config = getattr(model, "config", model)

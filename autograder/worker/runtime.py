@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from autograder.worker import protocol
+from autograder.worker.block_keys import keys_of_bits
 from autograder.worker.hashing import hash_elsewhere, hashes, text_of_form
 from autograder.worker.values import (
     AS_IT_IS,
@@ -70,8 +71,8 @@ class Runtime:
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request: {"value": ...} or {"error": {...}}.
 
-        `op` is one of: run_cell, show_cell, hashes, call, calls, method, attribute, length, make_cache, read_cache,
-        release, read_file, write_file, file_exists.
+        `op` is one of: run_cell, show_cell, hashes, call, calls, method, methods, attribute, length, bytes_held,
+        make_cache, read_cache, release, read_file, write_file, file_exists.
         """
         try:
             return getattr(self, "_op_" + request["op"])(request)
@@ -126,15 +127,7 @@ class Runtime:
 
     def _op_calls(self, request):
         """Many calls of one function, each with arguments of its own; the first that raises ends them."""
-        values: list[Any] = []
-        changed = False
-        for args, kwargs in request["calls"]:
-            reply = self._op_call({**request, "args": args, "kwargs": kwargs})
-            if "error" in reply:
-                return reply
-            values.append(reply["value"])
-            changed = changed or bool(reply["changed"])
-        return {"value": values, "changed": [0] if changed else []}
+        return self._each(lambda call: self._op_call({**request, "args": call[0], "kwargs": call[1]}), request["calls"])
 
     def _counted(self, request):
         """A call, and the tokens that went through the model while it ran; None when no way of counting saw any."""
@@ -164,6 +157,27 @@ class Runtime:
         with meter.watching(self.namespace):
             reply = self._invoke(method, request)
         return {**reply, "tokens": meter.tokens}
+
+    def _op_methods(self, request):
+        """Many calls of one object's methods; the first that raises ends them."""
+        return self._each(lambda call: self._op_method({**request, "name": call[0], "args": call[1]}), request["calls"])
+
+    @staticmethod
+    def _each(answer, calls):
+        values: list[Any] = []
+        changed = False
+        for call in calls:
+            reply = answer(call)
+            if "error" in reply:
+                return reply
+            values.append(reply["value"])
+            changed = changed or bool(reply["changed"])
+        return {"value": values, "changed": [0] if changed else []}
+
+    def _op_bytes_held(self, request):
+        from autograder.worker.holding import bytes_held
+
+        return {"value": bytes_held(self._handles[request["handle"]])}
 
     def _invoke(self, function, request, prepare=lambda argument: argument):
         args = [prepare(self._argument(a)) for a in request.get("args", [])]
@@ -246,6 +260,10 @@ class Runtime:
                 return Entry(list(value["__entry__"]))
             if "__text__" in value:
                 return text_of_form(value["__text__"], value["form"])
+            if "__keys__" in value:
+                return keys_of_bits(value["__keys__"])
+            if "__function__" in value:
+                return self.namespace[value["__function__"]]
             if "__tuple__" in value:
                 return tuple(self._argument(v) for v in value["__tuple__"])
             if "__model__" in value:

@@ -11,6 +11,7 @@ from rich.console import Console
 from autograder.bench import goals, pictures, report
 from autograder.bench.limits import Limits, pass_bytes, pass_flops
 from autograder.bench.reuse import Reuse, measure_reuse
+from autograder.bench.serving import Served, measure_serving
 from autograder.bench.solved import solved
 from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
 from autograder.toolkit.model import GPT2_SMALL, GPT2Config, random_model, tensors_of
@@ -160,9 +161,9 @@ def test_a_limit_of_a_reuse_is_one_read_of_the_weights_and_the_cache():
 
 def test_the_page_of_tables_holds_what_was_measured():
     speed = made_up(["solutions", "transformers"])
-    page = pictures.measured_page([reuse()], speed, goals.speed_goals(speed))
+    page = pictures.measured_page([reuse()], speed, SERVING, goals.speed_goals(speed))
     assert page.startswith("# What was measured\n") and page.endswith("|\n")
-    assert page.count("\n|---") + page.count("\n|--:") == 3  # tables
+    assert page.count("\n|---") + page.count("\n|--:") == 4  # tables
     assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in page
     assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 2 | 40.0x |" in page
 
@@ -184,3 +185,30 @@ def test_the_chart_says_what_was_measured():
 def test_the_command_has_a_help():
     command = [sys.executable, "-m", "autograder.bench", "--help"]
     assert "--write" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+# The traces of stage 6
+
+SERVING = [
+    Served("tiny", "one system prompt", "blocks", [0.003, 0.001, 0.002], 30, 30, 1_000_000),
+    Served("tiny", "one system prompt", "entries", [0.006, 0.002, 0.004], 60, 30, 2_000_000),
+    Served("tiny", "chats", "blocks", [0.002], 33, 30, 3_000_000),
+]
+
+
+def test_the_goals_of_serving_are_the_fewest_tokens_and_half_the_time_of_the_shared_prompt():
+    met = goals.serving_goals(SERVING)
+    assert [(g.what.split(": ")[0], g.value, g.most) for g in met] == [
+        ("tiny, one system prompt", 1.0, 1.0),
+        ("tiny, one system prompt", 0.5, 0.5),
+        ("tiny, chats", pytest.approx(1.1), 1.0),
+    ]
+    assert report.serving_rows(SERVING)[0] == ("tiny, one system prompt", "blocks", "2", "2.9", "30", "30", "1")
+
+
+def test_the_course_serves_a_trace_with_the_fewest_tokens(monkeypatch):
+    monkeypatch.setattr("autograder.bench.serving.peer_installed", lambda: False)
+    (served,) = measure_serving(n=12, runs={"tiny": ("one system prompt",)})
+    assert served.engine == "blocks" and len(served.seconds) == 12
+    assert served.computed == served.least
+    assert served.bytes > 12 * 12 * 2 * 128 * 4 * 16  # the 12 blocks of the system prompt, in 12 layers

@@ -68,4 +68,6 @@ def test_a_name_defined_twice_is_refused(from_script):
 
 def test_a_name_from_nowhere_is_refused(from_script):
     with pytest.raises(BuildError, match=r"cell 'a' uses weights, which is neither"):
-        from_script('# %% setup="s"\nweights = 1\n' + solution("a", "def gelu(x):\n    return x * weights"))
+        from_script(
+            '# %% setup="s"\nimport math\nweights = 1\n' + solution("a", "def gelu(x):\n    return x * weights")
+        )

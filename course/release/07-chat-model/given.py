@@ -1,8 +1,8 @@
 """The functions of the earlier stages (The forward pass, The KV cache, Prefill and decode, Save and reuse a prefix
-cache, How prefix reuse fails), as the course solved them. Made from the course's solutions, so that a stage can be
-solved and marked for itself, whatever became of the ones before. Changes made here count for nothing: the file is
-replaced when the work is graded. To build on functions of your own, load your notebook: mine =
-autograder.load_notebook("../05-failure-modes/failure_modes.ipynb").
+cache, How prefix reuse fails, A store of blocks), as the course solved them. Made from the course's solutions, so
+that a stage can be solved and marked for itself, whatever became of the ones before. Changes made here count for
+nothing: the file is replaced when the work is graded. To build on functions of your own, load your notebook: mine =
+autograder.load_notebook("../06-block-cache/block_cache.ipynb").
 """
 
 import hashlib
@@ -608,3 +608,165 @@ def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """
     fields = [list(token_ids), model, tokenizer, dtype, layout, positions, tenant]
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()
+
+
+# 6. A store of blocks
+
+
+@dataclass(eq=False)
+class Block:
+    """The keys and values of block_size tokens. Two blocks are equal only if they are the same object."""
+
+    key: str
+    token_ids: list[int]  # of this block alone
+    before: Any  # the Block before it; for the first of a prompt, the context
+    rows: Any  # what the store's `encode` made of [n_layer, 2, n_head, block_size, head_dim]
+
+
+def rows_of(cache, start, end):
+    """A copy of positions start to end - 1 of a cache, [n_layer, 2, n_head, end - start, head_dim]: keys 0, values 1.
+
+    It is write-protected, so that whoever is handed it can read it, and cannot change it for the others.
+    """
+    rows = np.stack([(layer.keys[:, start:end], layer.values[:, start:end]) for layer in cache.layers])
+    rows.flags.writeable = False
+    return rows
+
+
+def cache_of(run, n_layer):
+    """A new ModelCache that begins with the rows of a run, a list of arrays as rows_of makes them, maybe empty."""
+    cache = ModelCache(n_layer)
+    for i, layer in enumerate(cache.layers if run else ()):
+        layer.append(*(np.concatenate([rows[i, part] for rows in run], axis=1) for part in (0, 1)))
+    return cache
+
+
+def as_it_is(rows):
+    return rows
+
+
+def block_keys(token_ids, block_size, context):
+    """The keys of the full blocks of a prompt, a list of strings: key i stands for all ids up to the end of block i.
+
+    token_ids: a list of ids, maybe empty. Of n ids, n // block_size blocks are full; the ids after them have no key.
+    context: a dict of strings, what keys and values depend on besides the ids. In which order it holds them is nothing.
+    Each key depends on the ids of its block, on those of all blocks before it, and on the context: equal arguments
+    give equal keys, also in another Python process, and what differs in anything has another key. A key has 16
+    characters or more, so that keys are not equal by chance.
+    """
+    key, keys = json.dumps(context, sort_keys=True), []
+    for end in range(block_size, len(token_ids) + 1, block_size):
+        key = hashlib.sha256(json.dumps([key, token_ids[end - block_size : end]]).encode()).hexdigest()
+        keys.append(key)
+    return keys
+
+
+class BlockStore:
+    """Blocks of the prompts that were served, at most `capacity` of them, found again by their keys."""
+
+    def __init__(self, capacity, block_size, key=block_keys, encode=as_it_is, decode=as_it_is):
+        """An empty store.
+
+        capacity: the most blocks it holds, 0 or more. key: a function like block_keys; it may give two blocks one key.
+        encode: what is done with a block's rows before they are kept. decode: what is done with that when they are
+        asked for again.
+        """
+        self.capacity, self.block_size = capacity, block_size
+        self.key, self.encode, self.decode = key, encode, decode
+        self.blocks = {}  # by key; those used least recently first
+
+    def __len__(self):
+        """How many blocks it holds."""
+        return len(self.blocks)
+
+    def match(self, token_ids, context):
+        """The longest run of blocks with which the prompt begins: a list of their rows, maybe empty.
+
+        Each is [n_layer, 2, n_head, block_size, head_dim], as rows_of makes them and decode gives them. The run begins
+        with the prompt's first block and ends before the first one that is missing. A block is taken only if its ids,
+        those of all blocks before it and the context are the prompt's; the key alone proves nothing. At least one token
+        of the prompt is left. The blocks of the run count as used. What the caller does with the rows changes nothing
+        in the store.
+        """
+        run = self._run(token_ids, context)[: (len(token_ids) - 1) // self.block_size]
+        self._use(run)
+        return [self.decode(block.rows) for block in run]
+
+    def put(self, token_ids, context, cache):
+        """Keep the full blocks of a prompt, as far as there is room; those that are there already are kept as they are.
+
+        cache: holds the rows of token_ids, and maybe more. Nothing of it is shared: its arrays may change afterwards.
+        Blocks are put in from the first. Where the store is full, the leaf used least recently is evicted for each; the
+        prompt's own blocks never are, and when nothing else is left, the rest of the prompt is not kept. The blocks of
+        the prompt count as used. Nothing is kept of what is evicted.
+        """
+        size, run = self.block_size, self._run(token_ids, context)
+        for i, key in enumerate(self.key(token_ids, size, context)):
+            if i < len(run):
+                continue
+            if key in self.blocks or (len(self) >= self.capacity and not evict(self.blocks, run)):
+                break  # another block's key, or no room
+            rows = rows_of(cache, i * size, (i + 1) * size)
+            before = run[-1] if run else dict(context)
+            run.append(Block(key, token_ids[i * size : (i + 1) * size], before, self.encode(rows)))
+            self.blocks[key] = run[-1]
+        self._use(run)
+
+    def _run(self, token_ids, context):
+        """The blocks with which the prompt begins."""
+        run, size = [], self.block_size
+        for i, key in enumerate(self.key(token_ids, size, context)):
+            block, before = self.blocks.get(key), run[-1] if run else context
+            if block is None or block.token_ids != token_ids[i * size : (i + 1) * size] or block.before != before:
+                break
+            run.append(block)
+        return run
+
+    def _use(self, run):
+        """Move the blocks of a run to the end, its last one first: so a block stands after all that continue it."""
+        for block in reversed(run):
+            self.blocks[block.key] = self.blocks.pop(block.key)
+
+
+def evict(blocks, run):
+    """Take the leaf that was used least recently, and is none of the run's blocks, out of `blocks`; False if there is
+    none.
+
+    blocks: a dict of Blocks by their keys, those used least recently first. run: a list of Blocks.
+    """
+    for block in blocks.values():
+        if block not in run:  # the first such block is a leaf: what continues a block stands before it
+            del blocks[block.key]
+            return True
+    return False
+
+
+def serve(store, prompt_ids, weights, context):
+    """The logits [n_vocab] after the prompt, with the blocks of the store reused and those of the prompt put into it.
+
+    prompt_ids: a list of at least one id. Only the tokens after the longest run of blocks go through the model.
+    ValueError when the prompt is empty, is longer than n_ctx, or has an id outside the vocabulary; the store then holds
+    the blocks that it held before.
+    """
+    cache = cache_of(store.match(prompt_ids, context), weights.config.n_layer)
+    logits = prefill(prompt_ids[len(cache) :], weights, cache)
+    store.put(prompt_ids, context, cache)
+    return logits
+
+
+def quantize(array):
+    """An array of floats as whole numbers and scales: (numbers, scales).
+
+    array: [..., n]; the n numbers of its last axis are a row. numbers: int8, of the array's shape, from -127 to 127.
+    scales: float32, [..., 1], one for each row: its largest absolute value / 127. numbers * scales is the array up to
+    half a step, which is scales / 2. A row of zeros gives zeros.
+    """
+    scales = np.abs(array).max(axis=-1, keepdims=True) / np.float32(127)
+    steps = array / np.where(scales == 0, 1, scales)
+    return np.rint(steps).astype(np.int8), scales.astype(np.float32)
+
+
+def dequantize(quantized):
+    """What quantize gave, a pair (numbers, scales), as an array of float32 again."""
+    numbers, scales = quantized
+    return numbers * scales

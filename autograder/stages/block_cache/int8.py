@@ -1,0 +1,93 @@
+"""The check of quantize and dequantize, by themselves and in a store."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autograder.judge.bugs import Bug
+from autograder.judge.cases import Cases
+from autograder.judge.framework import Failure, check
+from autograder.judge.student import Function, Student
+from autograder.stages.block_cache import bugs
+from autograder.stages.block_cache.shared import STAGE, blocks_of, context_of, kv_of, make_cache, make_store
+
+SLACK = 1 + 1e-3  # of half a step: the scale is rounded to float32
+
+
+@check(
+    stage=STAGE,
+    id="int8-blocks",
+    points=1,
+    title="Blocks of int8 are off by half a step at most, and take a quarter of the memory",
+    watches=("quantize", "dequantize"),
+)
+def int8_blocks(student: Student, cases: Cases) -> None:
+    """dequantize(quantize(x)) is x up to half a step of each row's own scale, in int8; a store can keep blocks so."""
+    rng = cases.rng("arrays")
+    for shape in ((7,), (3, 5), (2, 2, 2, 4, 16)):
+        array = rng.normal(size=shape).astype(np.float32)
+        array *= (10.0 ** rng.integers(-4, 5, (*shape[:-1], 1))).astype(np.float32)  # rows of all sizes
+        if len(shape) > 1:
+            array[..., 0, :] = 0
+        _expect_near(student, array)
+    numbers, scales = np.array([[-127, 0, 64]], np.int8), np.array([[0.5]], np.float32)
+    back = student.array("dequantize", [numbers, scales])
+    if not (back.shape == (1, 3) and np.allclose(back, [[-63.5, 0, 32]])):
+        raise Failure(None, "dequantize of given numbers and scales is not numbers * scales.")
+    _expect_in_store(student, cases)
+
+
+def _expect_near(student: Student, array: np.ndarray) -> None:
+    where = f"for an array of shape {list(array.shape)}"
+    pair = student.plain("quantize", array)
+    if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(a, np.ndarray) for a in pair)):
+        raise Failure(None, f"quantize gave no pair of arrays ({where}).")
+    numbers, scales = pair
+    if numbers.dtype != np.int8 or numbers.shape != array.shape:
+        detail = f"The numbers are {numbers.dtype} {list(numbers.shape)}; int8 of the array's shape is due ({where})."
+        raise Failure(None, detail)
+    if scales.size != array.size // array.shape[-1]:
+        bug = bugs.ONE_SCALE_FOR_ALL if scales.size == 1 else None
+        raise Failure(None, f"There are {scales.size} scales; each row has one of its own ({where}).", bug)
+    back = student.array("dequantize", pair)
+    if back.shape != array.shape or back.dtype != np.float32:
+        detail = f"dequantize gave {back.dtype} {list(back.shape)}; float32 of the array's shape is due ({where})."
+        raise Failure(None, detail)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cut = np.array_equal(numbers, np.trunc(np.nan_to_num(array / scales)))
+    _expect_within_half_a_step(back, array, where, bugs.CUT_NOT_ROUNDED if cut else None)
+
+
+def _expect_within_half_a_step(back: np.ndarray, array: np.ndarray, where: str, bug: Bug | None = None) -> None:
+    if not np.isfinite(back).all():
+        raise Failure(None, f"Some values are not finite ({where}).")
+    step = np.abs(array).max(axis=-1, keepdims=True) / 127
+    error = np.abs(back.astype(np.float64) - array)
+    if (error > SLACK * step / 2).any():
+        steps = float((error / np.where(step == 0, 1, step)).max())
+        raise Failure(None, f"A value is off by {steps:.2g} steps; half a step is the most ({where}).", bug)
+
+
+def _expect_in_store(student: Student, cases: Cases) -> None:
+    size, shape = 4, (2, 2, 32)
+    ids = cases.rng("ids").integers(0, 1000, 3 * size + 1).tolist()
+    rows = kv_of(ids, "a", shape)
+    rows *= cases.rng("signs").choice((-1, 1), rows.shape)
+    asked, held = (ids, context_of("a")), {}
+    for name, options in (
+        ("float32", {}),
+        ("int8", {"encode": Function("quantize"), "decode": Function("dequantize")}),
+    ):
+        store = make_store(student, 10, size, **options)
+        student.method(store, "put", *asked, make_cache(student, rows), returns="none")
+        held[name] = student.bytes_held(store)
+    run = student.method(store, "match", *asked)
+    if not (isinstance(run, list) and len(run) == 3 and all(isinstance(block, np.ndarray) for block in run)):
+        raise Failure(None, "A store with encode and decode did not find the three blocks that were put in.")
+    for actual, expected in zip(run, blocks_of(rows, size, 3), strict=True):
+        if actual.shape != expected.shape:
+            raise Failure(None, f"A block of a store with encode and decode has shape {list(actual.shape)}.")
+        _expect_within_half_a_step(actual, expected, "rows from a store with encode and decode")
+    if held["int8"] > 0.6 * held["float32"]:
+        detail = f"It holds {held['int8']:,} bytes where a store of float32 holds {held['float32']:,}."
+        raise Failure(None, detail, bugs.NOT_KEPT_AS_INT8)

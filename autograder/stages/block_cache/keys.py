@@ -1,0 +1,118 @@
+"""The checks of block_keys."""
+
+from __future__ import annotations
+
+from autograder.judge.cases import Cases
+from autograder.judge.framework import Failure, check
+from autograder.judge.student import Student
+from autograder.judge.words import count
+from autograder.stages.block_cache import bugs
+from autograder.stages.block_cache.shared import STAGE, context_of
+
+SHORTEST = 16  # characters of a key
+
+
+def _keys(student: Student, asked: list[tuple[list[int], int, dict[str, str]]]) -> list[list[str]]:
+    """The keys of each question: at least one where there are two full blocks or more."""
+    answers = student.each_plain("block_keys", [(args, {}) for args in asked])
+    for (ids, size, _), keys in zip(asked, answers, strict=True):
+        if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys) and (keys or len(ids) < 2 * size)):
+            detail = f"For {count(len(ids), 'id')} in blocks of {size}, block_keys gave no list of strings."
+            raise Failure(None, detail)
+    return answers
+
+
+def _expect_counted(asked: list[tuple[list[int], int, dict[str, str]]], answers: list[list[str]]) -> None:
+    for (ids, size, _), keys in zip(asked, answers, strict=True):
+        what = f"For {count(len(ids), 'id')} in blocks of {size}"
+        if len(keys) != len(ids) // size:
+            bug = bugs.KEY_FOR_A_PART if len(ids) % size and len(keys) == len(ids) // size + 1 else None
+            detail = f"{what}, block_keys gave {count(len(keys), 'key')} where {len(ids) // size} are due."
+            raise Failure(None, detail, bug)
+
+
+@check(stage=STAGE, id="keys-full-blocks", points=1, title="Each full block has a key", watches=("block_keys",))
+def keys_full_blocks(student: Student, cases: Cases) -> None:
+    """Each full block has a key, the rest has none; a key is the same whatever comes after it, and in any process."""
+    asked = []
+    for size in (1, 3, 4, 16):
+        ids = cases.rng("ids", size).integers(0, 1000, 5 * size + 1).tolist()
+        lengths = {0, 1, size - 1, size, size + 1, 2 * size - 1, 2 * size, 3 * size + 1, 5 * size, 5 * size + 1}
+        asked += [(ids[:n], size, context_of("a")) for n in sorted(lengths)]
+    answers = _keys(student, asked)
+    _expect_counted(asked, answers)
+    for (ids, size, _), keys in zip(asked, answers, strict=True):
+        whole = next(a for q, a in zip(asked, answers, strict=True) if q[1] == size and len(q[0]) == 5 * size + 1)
+        if keys != whole[: len(keys)]:
+            detail = f"A prompt of {count(len(ids), 'id')} has other keys than a longer one that begins with it"
+            raise Failure(None, f"{detail} (blocks of {size}).", bugs.KEYS_SEE_AHEAD)
+    with student.elsewhere():
+        if _keys(student, asked) != answers:
+            raise Failure(None, "Another process gets other keys for the same arguments.", bugs.KEYS_OF_A_PROCESS)
+    short = min((key for keys in answers for key in keys), key=len)
+    if len(short) < SHORTEST:
+        raise Failure(None, f"A key has {count(len(short), 'character')}; {SHORTEST} are the least.", bugs.KEYS_SHORT)
+
+
+@check(stage=STAGE, id="keys-chained", points=1, title="A key depends on its block and on all blocks before it")
+def keys_chained(student: Student, cases: Cases) -> None:
+    """Where an id differs, the keys of its block and of all blocks after it differ, and those before it do not."""
+    size, n_blocks = 4, 5
+    rng = cases.rng("ids")
+    ids = rng.permutation(900)[: size * n_blocks].tolist()
+    block = ids[:size]
+    changed = []  # the place of the first id that differs, and the ids
+    for place in range(len(ids)):
+        for other in (ids[place] + 1000, ids[place] + 65536, 0):
+            changed.append((place, [*ids[:place], other, *ids[place + 1 :]]))
+    changed.append((0, [*ids[size : 2 * size], *ids[:size], *ids[2 * size :]]))  # two blocks exchanged
+    changed += [(place, [*ids[:place], *ids[place : place + 2][::-1], *ids[place + 2 :]]) for place in (0, 5, 10)]
+    pairs = [(ids, other, place) for place, other in changed]
+    pairs.append(([1, 23, 4, 5] * n_blocks, [12, 3, 4, 5] * n_blocks, 0))
+    pairs.append(([1, 2, 3, 45] * n_blocks, [1, 2, 34, 5] * n_blocks, 2))
+    answers = _keys(student, [(a, size, context_of("a")) for pair in pairs for a in pair[:2]])
+    for (_, _, place), one, two in zip(pairs, answers[::2], answers[1::2], strict=True):
+        first = place // size
+        for i, (a, b) in enumerate(zip(one, two, strict=False)):
+            if (a == b) != (i < first):
+                raise Failure(None, *_of_changed(i, first))
+    repeated = _keys(student, [(block * n_blocks, size, context_of("a"))])[0]
+    if len(set(repeated)) != len(repeated):
+        detail = f"Of {n_blocks} blocks with the same ids in one prompt, two have one key."
+        raise Failure(None, detail, bugs.KEYS_UNCHAINED)
+
+
+def _of_changed(i: int, first: int) -> tuple:
+    if i < first:
+        return f"An id of block {first} was changed, and block {i} has another key.", bugs.KEYS_SEE_AHEAD
+    if i == first:
+        return f"An id of block {i} was changed, and the block has the same key.", None
+    bug = bugs.KEYS_UNCHAINED if i == first + 1 else bugs.KEYS_CHAIN_SHORT
+    return f"An id of block {first} was changed, and block {i} has the same key.", bug
+
+
+@check(stage=STAGE, id="keys-context", points=1, title="A key depends on every fact of the context")
+def keys_context(student: Student, cases: Cases) -> None:
+    """Contexts that differ in any fact have other keys in every block; the order of the facts makes no difference."""
+    ids = cases.rng("ids").integers(0, 1000, 13).tolist()
+    facts = context_of("a")
+    others = [{**facts, name: value} for name, text in facts.items() for value in (text + "x", text[:-1], "", "é")]
+    others += [
+        {name: text for name, text in facts.items() if name != "tenant"},
+        {**facts, "layout": "n_head, n_seq, head_dim"},
+        {**facts, "model": facts["dtype"], "dtype": facts["model"]},
+        {**facts, "model": "5ee", "dtype": "dfloat32"},
+        {**facts, "model": "eed", "dtype": "float325"},
+        {**facts, "positions": "wpe from ", "tenant": "0a"},
+        {**facts, "tenant": 'a", "x": "y'},
+    ]
+    same = dict(reversed(list(facts.items())))
+    own, turned, *rest = _keys(student, [(ids, 4, c) for c in (facts, same, *others)])
+    if own != turned:
+        raise Failure(None, "The same facts in another order give other keys.", bugs.CONTEXT_ORDER)
+    for context, keys in zip(others, rest, strict=True):
+        equal = [i for i, (a, b) in enumerate(zip(own, keys, strict=False)) if a == b]
+        if equal:
+            differs = sorted(name for name in facts.keys() | context.keys() if facts.get(name) != context.get(name))
+            detail = f"A context that differs in {' and '.join(differs)} gives block {equal[0]} the same key."
+            raise Failure(None, detail, bugs.CONTEXT_IN_FIRST_KEY if 0 not in equal else None)
