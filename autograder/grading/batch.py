@@ -18,12 +18,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits
-from autograder.grading.gradebook import max_points, one_engine, reset_scores
+from autograder.grading.gradebook import max_points, reset_scores
 from autograder.grading.handed_in import folder_problem, handed_in_at, may_be_copied
 from autograder.grading.lookahead import WINDOW, LookAhead
 from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.notes import Note
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher
+from autograder.grading.patches import one_engine, wrap
 from autograder.grading.records import (
     GRADED,
     NOT_GRADED,
@@ -97,14 +98,13 @@ class Batch:
         self._group: bool = converter.coursedir.groupshared  # several accounts grade
         self._started, self._started_at = time.monotonic(), now()
         self._watcher: Watcher = getattr(converter, "watcher", None) or LogWatcher(converter.log)
-        self._convert = converter.convert_notebooks
-        self._init_destination = converter.init_destination
-        self._set_permissions = converter.set_permissions
-        # The first and the last that nbgrader does for a submission; errors of what it calls hooks, it passes over
-        converter.init_destination = self._begin_submission
-        converter.set_permissions = self._store
-        converter.coursedir.get_existing_timestamp = lambda folder: handed_in_at(Path(folder))
-        converter.convert_notebooks = self._run  # nothing else of nbgrader's is called once after a whole batch
+        self._plain = wrap(
+            converter,
+            run=self._run,
+            begin=self._begin_submission,
+            store=self._store,
+            handed_in_at=lambda folder: handed_in_at(Path(folder)),
+        )
 
     # The run as a whole
 
@@ -177,7 +177,7 @@ class Batch:
 
     def _loop(self) -> None:
         try:
-            self._convert()
+            self._plain.convert()
         except NbGraderException:
             pass  # some failed, or the gradebook did; which, each submission's own end tells
         except KeyboardInterrupt:
@@ -275,7 +275,7 @@ class Batch:
         self._current = student_id
         if self._is_there(student_id) and not self._is_complete(student_id):
             rmtree(str(self._autograded / student_id / self.assignment))  # left by a run that was killed
-        wanted = not self._was_just_graded(student_id) and self._init_destination(assignment_id, student_id)
+        wanted = not self._was_just_graded(student_id) and self._plain.init_destination(assignment_id, student_id)
         if wanted:
             self._prepare(student_id)
         else:
@@ -364,7 +364,7 @@ class Batch:
 
     def _store(self, assignment_id: str, student: str) -> None:
         """nbgrader's set_permissions: scores and notebook are stored, so the record may say so."""
-        self._set_permissions(assignment_id, student)
+        self._plain.set_permissions(assignment_id, student)
         if self._group:
             share(self._autograded / student)  # nbgrader sees to what is in it
         try:

@@ -16,6 +16,7 @@ from traitlets import Bool, Float
 from autograder.grading.batch import Batch, CourseProblem, folders_of
 from autograder.grading.display import SECONDS
 from autograder.grading.grade import Limits
+from autograder.grading.patches import find_submissions_with
 
 
 class SubmissionExporter(NotebookExporter):
@@ -71,11 +72,8 @@ class SubmissionExporter(NotebookExporter):
         return json.dumps(nb, ensure_ascii=False, sort_keys=True) + "\n", resources
 
 
-_find_notebooks = Autograde.init_notebooks
-
-
-def _take_in_folders(converter: Autograde) -> None:
-    """Every folder that was handed in; which of them can be graded, Batch says.
+def _take_in_folders(converter: Autograde) -> bool:
+    """Every folder that was handed in; which of them can be graded, Batch says. False when there is none.
 
     nbgrader stops where no folder holds a notebook, and the scores of what was handed in earlier would stay.
     """
@@ -86,9 +84,7 @@ def _take_in_folders(converter: Autograde) -> None:
     except CourseProblem as problem:
         converter.log.error(str(problem))  # nbgrader's command ends without a word
         raise
-    if not converter.assignments:
-        _find_notebooks(converter)
+    return bool(converter.assignments)
 
 
-# The class's method, as the converter calls it before it makes its exporter. The module it has imported by then.
-Autograde.init_notebooks = _take_in_folders
+find_submissions_with(_take_in_folders)

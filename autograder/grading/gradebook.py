@@ -2,60 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
-
 from nbgrader.api import Gradebook, MissingEntry
-from sqlalchemy.orm import scoped_session, sessionmaker
-
-
-@contextlib.contextmanager
-def one_engine() -> Iterator[None]:
-    """Within it, every Gradebook of a database is a new session of one SQLAlchemy engine.
-
-    nbgrader opens the gradebook ten times a submission, and each time makes an engine, looks at all tables and
-    compiles its queries anew, which costs as much as marking. Sessions stay as short as nbgrader makes them.
-    """
-    engines: dict[tuple[str, str], Any] = {}
-    open_anew, close = Gradebook.__init__, Gradebook.close
-
-    def open_again(self: Gradebook, db_url: str, course_id: str = "default_course", authenticator: Any = None) -> None:
-        engine = engines.get((db_url, course_id))
-        if engine is None:
-            open_anew(self, db_url, course_id, authenticator)
-            engines[db_url, course_id] = self.engine
-        else:
-            self.engine, self.course_id, self.authenticator = engine, course_id, authenticator
-            self.db = scoped_session(sessionmaker(autoflush=True, bind=engine, future=True))
-
-    def close_session(self: Gradebook) -> None:
-        self.db.remove()
-
-    Gradebook.__init__, Gradebook.close = open_again, close_session
-    try:
-        yield
-    finally:
-        Gradebook.__init__, Gradebook.close = open_anew, close
-        for engine in engines.values():
-            engine.dispose()
-
-
-@contextlib.contextmanager
-def one_commit(gradebook: Gradebook) -> Iterator[None]:
-    """Within it, commits are put off to its end: all is stored, or nothing. At each, SQLite waits for the disk."""
-    session = gradebook.db()
-    commit = session.commit
-    session.commit = session.flush
-    try:
-        yield
-    except BaseException:
-        session.rollback()
-        raise
-    else:
-        commit()
-    finally:
-        del session.commit
 
 
 def reset_scores(db_url: str, course_id: str, assignment: str, student: str) -> set[str]:

@@ -10,7 +10,7 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from autograder.grading.batch import Batch, NotGraded, now
-from autograder.grading.gradebook import one_commit
+from autograder.grading.patches import one_commit
 from autograder.grading.scores import check_message, is_check, on_scale, score_outputs
 
 

@@ -111,9 +111,9 @@ def test_the_others_have_every_point(marked):
 
 
 def test_a_file_name_that_is_no_text_costs_nothing(marked):
-    assert row(marked.done, "latin") == ("note", "The notebook was named caf?.ipynb.")
-    assert read_record(marked.folder / "autograded", STAGE.assignment, "latin").file == "caf?.ipynb"
-    assert row(marked.done, "latin-broken")[1].startswith("caf?.ipynb is not valid JSON")
+    assert row(marked.done, "latin") == ("note", "The notebook was named caf\ufffd.ipynb.")
+    assert read_record(marked.folder / "autograded", STAGE.assignment, "latin").file == "caf\ufffd.ipynb"
+    assert row(marked.done, "latin-broken")[1].startswith("caf\ufffd.ipynb is not valid JSON")
     assert not list((marked.folder / "autograded").rglob("*.tmp"))
 
 
