@@ -21,14 +21,19 @@ _SETTINGS = {
 }
 
 
+def write_settings(folder: Path) -> None:
+    """JupyterLab's settings for the tests, in a folder for JUPYTERLAB_SETTINGS_DIR."""
+    for name, values in _SETTINGS.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values), encoding="utf-8")
+
+
 @contextlib.contextmanager
 def jupyter_lab(folder: Path, private: Path):
     """The address of a JupyterLab on `folder`; everything it writes of its own goes to `private`."""
     settings = private / "settings"
-    for name, values in _SETTINGS.items():
-        path = settings / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(values), encoding="utf-8")
+    write_settings(settings)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,7 +53,7 @@ def jupyter_lab(folder: Path, private: Path):
     with log.open("w") as out:
         server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env, cwd=folder)
     try:
-        _wait_until_up(f"http://127.0.0.1:{port}/api?token={TOKEN}", server, log)
+        wait_until_up(f"http://127.0.0.1:{port}/api?token={TOKEN}", server, log)
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
@@ -57,7 +62,8 @@ def jupyter_lab(folder: Path, private: Path):
         server.kill()
 
 
-def _wait_until_up(url: str, server: subprocess.Popen, log: Path) -> None:
+def wait_until_up(url: str, server: subprocess.Popen, log: Path) -> None:
+    """Until the server answers; AssertionError with the end of its log when it does not."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if server.poll() is not None:
@@ -65,15 +71,15 @@ def _wait_until_up(url: str, server: subprocess.Popen, log: Path) -> None:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
             return
         time.sleep(0.2)
-    raise AssertionError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+    raise AssertionError(f"The server did not start:\n{log.read_text()[-3000:]}")
 
 
 class NotebookPage:
     """One notebook, open in a browser page."""
 
-    def __init__(self, page, address: str, path: str):
+    def __init__(self, page, address: str, path: str, token: str = f"token={TOKEN}&"):
         self.page = page
-        page.goto(f"{address}/lab/tree/{path}?token={TOKEN}&reset")
+        page.goto(f"{address}/lab/tree/{path}?{token}reset")
         page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=90_000)
         self._wait_for_kernel(90)
         time.sleep(1)  # the question about the kernel comes late, if it comes
