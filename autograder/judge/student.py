@@ -264,14 +264,15 @@ class Student:
         """Whether the student's functions hash or make sets, by which results may differ between processes."""
         return self._ask("hashes", {"op": "hashes"}) is True
 
-    def begin_anew(self) -> bool:
+    def begin_anew(self, other_hashes: bool | None = None) -> bool:
         """Go on in another process, to which nothing of this one comes but what is passed: no handle, no file.
 
+        other_hashes: whether strings hash otherwise there; None: only where the student's code is seen to hash.
         False, and nothing happens, where there is no other process, as in a notebook's own kernel.
         """
         if self._renew is None:
             return False
-        other_hashes = self.hashes()
+        other_hashes = self.hashes() if other_hashes is None else other_hashes
         self._held = []
         self._renew(other_hashes)
         return True

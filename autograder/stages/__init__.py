@@ -51,6 +51,7 @@ STAGES = (
         5,
         "How prefix reuse fails",
         ("longest_common_prefix", "lookup", "explain_miss", "render_chat", "build_prompt", "cache_key"),
+        version=2,
     ),
     Stage("block-cache", 6, "A store of blocks", ("block_keys", "BlockStore", "serve", "quantize", "dequantize")),
     Stage(

@@ -3,9 +3,6 @@
 # isort: off
 from autograder.stages.failure_modes import steps  # noqa: F401
 from autograder.stages.failure_modes import ids  # noqa: F401
-from autograder.stages.failure_modes import lookup  # noqa: F401
-from autograder.stages.failure_modes import miss  # noqa: F401
 from autograder.stages.failure_modes import template  # noqa: F401
 from autograder.stages.failure_modes import prompt  # noqa: F401
-from autograder.stages.failure_modes import tools  # noqa: F401
 from autograder.stages.failure_modes import key  # noqa: F401

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from autograder.judge.cases import Cases
@@ -64,17 +63,11 @@ def draw_tools(cases: Cases) -> list[dict[str, Any]]:
         {
             "name": f"find_{word[0]}",
             "description": f'Finds a "{word[1]}",  or two.\nÇa va, naïve {word[2]}: 漢字 too.',
-            "arguments": {word[1]: {"type": "integer", "minimum": 1}, word[2]: {"type": "string", "enum": word[3:6]}},
+            "arguments": {
+                word[1]: {"type": "integer", "minimum": 1},
+                word[2]: {"type": "string", "enum": sorted(word[3:6])[::-1]},
+            },
             "tags": [{"zone": word[6], "area": 2}, {"kind": "any", "exact": True}],
         },
         {"name": f"Ask_{word[7]}", "arguments": {}, "cost": 0.5, "limit": None},
     ]
-
-
-def words_of(value: Any) -> list[str]:
-    """The texts in a value that JSON writes as they are, and the keys that have a value."""
-    if isinstance(value, dict):
-        return [w for k, v in value.items() if v is not None for w in (k, *words_of(v))]
-    if isinstance(value, list):
-        return [w for v in value for w in words_of(v)]
-    return [value] if isinstance(value, str) and re.fullmatch(r"\w+", value, re.ASCII) else []

@@ -1,11 +1,10 @@
-"""The check of what build_prompt puts where. What it makes of the tools is in tools.py."""
+"""The checks of build_prompt: what it puts where, and the tools as JSON in one order."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 from autograder.judge.bugs import Bug
@@ -13,27 +12,24 @@ from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student
 from autograder.judge.words import count
-from autograder.stages.failure_modes.bugs import prompt as bugs
-from autograder.stages.failure_modes.bugs.template import THINK_NOT_ASKED
-from autograder.stages.failure_modes.drawn import WORDS, Talk, draw_talk, draw_tools, words_of
+from autograder.stages.failure_modes import bugs
+from autograder.stages.failure_modes.drawn import WORDS, Talk, draw_talk, draw_tools
 from autograder.stages.failure_modes.shared import (
     GENERATION_PROMPT,
-    NO_THOUGHT,
     STAGE,
     START,
     common,
-    decoded,
-    expect_text,
     plain_chat,
-    text_of,
+    string_of,
 )
 
 Options = dict[str, Any]
 
-PARTS = "A prompt holds the system text, the tools, all messages, the time and the notes, each unchanged."
 PROPERTY = (
     "A prompt is what render_chat makes of the system's message, the conversation as it is, and one context message."
 )
+TEMPLATE_FIRST = "render_chat itself does not write messages as it should: look there first."
+A_CONTENT = "what-is-told"  # to find where contents stand
 
 
 @check(
@@ -45,6 +41,19 @@ PROPERTY = (
 )
 def volatile_last(student: Student, cases: Cases) -> None:
     """With another time or other notes, and in the next turn, everything up to the last message is still shared."""
+    try:
+        _expect_order(student, cases)
+    except Failure as failure:
+        messages = [{"role": role, "content": role} for role in ("system", "user", "context")]
+        if all(
+            string_of(student, "render_chat", messages, add_generation_prompt=asking) == plain_chat(messages, asking)
+            for asking in (False, True)
+        ):
+            raise
+        raise Failure(failure.prop, f"{failure.detail} {TEMPLATE_FIRST}") from None
+
+
+def _expect_order(student: Student, cases: Cases) -> None:
     rng = cases.rng("volatile")
     words = [WORDS[i] + str(i * 7 + 100) for i in rng.permutation(len(WORDS))]
     system, tools = f"Keep to the {words[0]}.\nSpeak of the {words[1]} first. ", draw_tools(cases)
@@ -52,59 +61,100 @@ def volatile_last(student: Student, cases: Cases) -> None:
     times = [f"It is {rng.integers(10, 24)}:{m} o'clock" for m in (11, 12)]
     notes = [f"{w} is new" for w in sorted(words[2:6])[::-1]]
     many = [f"{words[i % 6]} is number {n}" for i, n in enumerate(rng.permutation(range(10, 99))[:12])]
-    variants: dict[str, Options] = {
-        "neither time nor notes": {},
-        "a time": {"now": times[0]},
-        "another time": {"now": times[1]},
-        "two notes": {"notes": notes[:2]},
-        "one other note": {"notes": notes[2:3]},
-        "a time and a note": {"now": times[0], "notes": notes[1:2]},
-        "another time and two other notes": {"now": times[1], "notes": notes[2:]},
-        "a time and 12 notes": {"now": times[0], "notes": many},
-        "the same note twice": {"notes": [notes[0], notes[1], notes[0]]},
-    }
+    two_notes: Options = {"now": times[0], "notes": notes[:2]}
+    variants: list[tuple[str, Talk, Options]] = [
+        ("neither time nor notes", talk, {}),
+        ("a time", talk, {"now": times[0]}),
+        ("another time", talk, {"now": times[1]}),
+        ("two notes", talk, {"notes": notes[:2]}),
+        ("one other note", talk, {"notes": notes[2:3]}),
+        ("a time and 12 notes", talk, {"now": times[0], "notes": many}),
+        ("the same note twice", talk, {"notes": [notes[0], notes[1], notes[0]]}),
+        *((f"{count(n, 'message')}, a time and two notes", talk[:n], two_notes) for n in (1, 3)),
+        ("45 messages, a time and two notes", _long_talk(cases), two_notes),
+        ("45 messages", _long_talk(cases), {}),
+    ]
 
-    def build(messages: Talk, **options: Any) -> str:
-        return text_of(student, "build_prompt", system, tools, messages, **options)
+    def build(messages: Talk, options: Options) -> str:
+        return string_of(student, "build_prompt", system, tools, messages, **options)
 
-    if build(talk) != build(talk):
+    if build(talk, {}) != build(talk, {}):
         raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
-    prompts = {name: build(talk, **options) for name, options in variants.items()}
-    for name, prompt in prompts.items():
-        place = _expect_parts(prompt, system, tools, talk, variants[name], f"with {name}")
-        if "now" not in variants[name] and "None" in prompt[place:]:
-            raise Failure(None, f"The prompt holds the word None (with {name}).", bugs.NONE_IN_PROMPT)
-    with _template_first(student, talk):
-        for name, prompt in prompts.items():
-            _expect_end(prompt, f"with {name}")
-        _expect_sharing(build, system, tools, talk, variants)
-        long, options = _long_talk(cases), {"now": times[0], "notes": notes[:2]}
-        where = f"with {len(long)} messages, a time and two notes"
-        longest = build(long, **options)
-        for name, prompt in prompts.items():
-            _expect_messages(student, prompt, system, talk, variants[name], f"with {name}")
-        _expect_messages(student, longest, system, long, options, where)
+    prompts = [(f" (with {name})", messages, options, build(messages, options)) for name, messages, options in variants]
+    contents = set()
+    for where, messages, options, prompt in prompts:
+        changing = [text for text in (options.get("now"), *options.get("notes", ())) if text is not None]
+        if early := _stands_early(prompt, changing, system, messages):
+            raise Failure(None, f"Time or notes stand before what does not change{where}.", early)
+        if not prompt.endswith(GENERATION_PROMPT):
+            detail = f"The prompt does not end with GENERATION_PROMPT{where}."
+            raise Failure(None, detail, bugs.NO_GENERATION_PROMPT)
+        content, context = _contents(student, prompt, messages, bool(changing), where)
+        _expect_system_and_tools(content, system, tools, where)
+        _expect_lines(context, changing, where)
+        contents.add(content)
+    if len(contents) > 1:
+        raise Failure(None, "The system's message is another one when time, notes or messages are others.")
 
 
-@contextmanager
-def _template_first(student: Student, talk: Talk) -> Iterator[None]:
-    """A failure in this context names no bug of build_prompt where the student's render_chat writes another text."""
-    try:
-        yield
-    except Failure as failure:
-        if _template_holds(student, talk):
-            raise
-        detail = f"{failure.detail} render_chat itself does not write these messages as it should: look there first."
-        raise Failure(failure.prop, detail) from None
+def _stands_early(prompt: str, changing: list[str], system: str, messages: Talk) -> Bug | None:
+    """What the place of the first of the texts that change is called, where it is wrong."""
+    place = min((prompt.find(text) for text in changing if text in prompt), default=len(prompt))
+    borders = (
+        (system, bugs.CHANGES_BEFORE_SYSTEM),
+        (messages[0]["content"], bugs.CHANGES_BEFORE_MESSAGES),
+        (messages[-1]["content"], bugs.CHANGES_BEFORE_LAST),
+    )
+    return next((bug for text, bug in borders if place < prompt.find(text)), None)
 
 
-def _expect_end(prompt: str, where: str) -> None:
-    if not prompt.endswith(GENERATION_PROMPT):
-        without_block = prompt.endswith(GENERATION_PROMPT.removesuffix(NO_THOUGHT))
-        bug = THINK_NOT_ASKED if without_block else bugs.NO_GENERATION_PROMPT
-        raise Failure(None, f"The prompt does not end with GENERATION_PROMPT ({where}).", bug)
-    if prompt.endswith(GENERATION_PROMPT * 2):
-        raise Failure(None, f"The prompt ends with GENERATION_PROMPT twice ({where}).", bugs.GENERATION_PROMPT_TWICE)
+def _contents(student: Student, prompt: str, talk: Talk, with_context: bool, where: str) -> tuple[str, str]:
+    """The contents of the system's message and of the context (empty without one), between what render_chat writes.
+
+    By the student's own render_chat: what it adds to each message costs its own check and not this one.
+    """
+    system, context = ({"role": role, "content": A_CONTENT} for role in ("system", "context"))
+    messages = [system, *talk, *[context] * with_context]
+    frame = string_of(student, "render_chat", messages, add_generation_prompt=True).split(A_CONTENT)
+    match = re.fullmatch("(.*)".join(map(re.escape, frame)), prompt, re.DOTALL)
+    if match is not None and not any(START in content for content in match.groups()):
+        found = match.groups()
+        return found[0], found[1] if with_context else ""
+    conversation = string_of(student, "render_chat", messages[: len(talk) + 1]).partition(A_CONTENT)[2]
+    if not prompt.startswith(frame[0]):
+        detail = "The prompt does not begin with START, the role system and a newline"
+    elif conversation not in prompt:
+        detail = "The messages are not there, all of them and unchanged, as render_chat writes them"
+    elif with_context:
+        detail = "The system's message, the messages, and one message of the role context are not all that is there"
+    else:
+        detail = "The system's message and the messages are not all that is there, and there is no time and no note"
+    raise Failure(PROPERTY, f"{detail}{where}.")
+
+
+def _expect_system_and_tools(content: str, system: str, tools: Any, where: str) -> None:
+    if not content.startswith(f"{system}\n"):
+        raise Failure(PROPERTY, f"The system's message does not begin with the system text and a newline{where}.")
+    after = content.removeprefix(f"{system}\n")
+    missing = [word for word in re.findall(r"[a-z]+\d+", json.dumps(tools, ensure_ascii=False)) if word not in after]
+    if missing:
+        detail = f"{count(len(missing), 'word')} of the tools not found after the system text, in its message{where}."
+        raise Failure(PROPERTY, detail)
+    value, more = _json_list(after)
+    if value is not None and more.strip():
+        raise Failure(PROPERTY, f"Something stands after the tools in the system's message{where}.")
+
+
+def _expect_lines(context: str, changing: list[str], where: str) -> None:
+    """Each text stands on a line of its own, in order; there may be words around it and lines between."""
+    lines = iter(context.splitlines())
+    for text in changing:
+        own = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
+        if not any(own.search(line) for line in lines):
+            detail = f"Time and notes do not stand on lines of their own, all of them and in order{where}."
+            raise Failure(PROPERTY, detail)
+    if "None" in context:
+        raise Failure(PROPERTY, f"The context says None where there is no time{where}.")
 
 
 def _long_talk(cases: Cases) -> Talk:
@@ -117,183 +167,59 @@ def _long_talk(cases: Cases) -> Talk:
     return [*long[:21], *others, *long[21:]]
 
 
-def _expect_sharing(
-    build: Callable[..., str],
-    system: str,
-    tools: Any,
-    talk: Talk,
-    variants: dict[str, Options],
-) -> None:
-    """With another time, other notes or a turn more, all is shared up to the last message."""
-    with_time = variants["a time"]
-    for n_messages in (5, 3, 1):
-        messages = talk[:n_messages]
-        base = build(messages, **with_time)
-        where = f"with {count(n_messages, 'message')} and a time"
-        need = _expect_parts(base, system, tools, messages, with_time, where)
-        others = {name: build(messages, **options) for name, options in variants.items()}
-        if n_messages < len(talk):
-            later = {"now": variants["another time"]["now"], "notes": variants["two notes"]["notes"][:1]}
-            others["another time, a turn later"] = build(talk[: n_messages + 2], **later)
-        for name, prompt in others.items():
-            shared = common(base, prompt)
-            if shared >= need:
-                continue
-            bug = _volatile_bug(base, shared, system, messages[0]["content"], variants.get(name))
-            detail = (
-                f"Of {need:,} characters up to the last of {count(n_messages, 'message')}, a prompt with a time shares "
-                f"{shared:,} with the one with {name}."
-            )
-            raise Failure(None, detail, bug)
+@check(stage=STAGE, id="canonical-tools", points=1, title="The order of a tool's keys makes no difference")
+def canonical_tools(student: Student, cases: Cases) -> None:
+    """The same tools with their keys in another order, at any depth, give the same prompt; other tools give another."""
+    tools = draw_tools(cases)
+    talk = draw_talk(cases, "plain contents", 1)[:-1]
+    system = "Answer in one line."
+
+    def build(tools: Any) -> str:
+        return string_of(student, "build_prompt", system, tools, talk)
+
+    prompt = build(tools)
+    if build(tools) != prompt:
+        raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
+    stands_there = bool(_after(system, prompt).strip())  # that it does not is the other check's affair
+    for given in (tools, tools[::-1], []) if stands_there else ():
+        value, _ = _json_list(_after(system, build(given)))
+        where = f"(with {count(len(given), 'tool')})"
+        if value is None:
+            raise Failure(None, f"What follows the system text does not begin with a JSON list {where}.")
+        if json.dumps(value, sort_keys=True) != json.dumps(given, sort_keys=True):
+            raise Failure(None, f"The JSON list after the system text is not the list of tools as it is {where}.")
+    turned = {
+        "outer keys": build(_turned(tools, lambda depth: depth == 0)),
+        "keys of inner dicts": build(_turned(tools, lambda depth: depth > 0)),
+        "keys at every depth": build(_turned(tools, lambda depth: True)),
+    }
+    for what, other in turned.items():
+        if other != prompt:
+            shared = f"{common(prompt, other):,} of {len(prompt):,} characters are shared"
+            bug = bugs.KEYS_SORTED_ON_TOP if turned["outer keys"] == prompt else bugs.KEYS_AS_THEY_COME
+            raise Failure(None, f"With the {what} in another order, {shared}.", bug)
+    if not stands_there and prompt == build(tools[::-1]):
+        raise Failure(None, "With the tools in another order, the prompt is the same.")
 
 
-def _template_holds(student: Student, talk: Talk) -> bool:
-    """Whether the student's render_chat only ever adds to the text, and writes what is no answer as it should.
-
-    An answer without its think block costs another check, and misleads none here.
-    """
-    unanswered = [{"role": role, "content": role} for role in ("system", "user", "context")]
-    for asking in (False, True):
-        if text_of(student, "render_chat", unanswered, add_generation_prompt=asking) != plain_chat(unanswered, asking):
-            return False
-    texts = [text_of(student, "render_chat", talk[:n]) for n in range(1, len(talk) + 1)]
-    context = [{"role": "context", "content": "late"}]
-    after = [text_of(student, "render_chat", [*talk[:n], *context]) for n in range(1, len(talk) + 1)]
-    return all(t.startswith(s) for s, t in pairwise(texts)) and all(
-        t.startswith(s) for s, t in zip(texts, after, strict=True)
-    )
+def _turned(value: Any, turn: Callable[[int], bool], depth: int = 0) -> Any:
+    """The same value with the keys of its dicts in the opposite order, at those depths for which turn says so."""
+    if isinstance(value, dict):
+        items = [(k, _turned(v, turn, depth + 1)) for k, v in value.items()]
+        return dict(items[::-1] if turn(depth) else items)
+    return [_turned(v, turn, depth) for v in value] if isinstance(value, list) else value
 
 
-def _volatile_bug(base: str, shared: int, system: str, first: str, options: Options | None) -> Bug:
-    """By the place of the first difference, what stands too early. options: those of the prompt compared with base."""
-    if shared < base.find(system) + len(system):
-        return bugs.CHANGES_BEFORE_SYSTEM
-    if shared > base.find(first):
-        return bugs.CHANGES_BEFORE_LAST
-    only_notes = options is not None and "now" not in options and "notes" in options
-    return bugs.NOTES_BEFORE_MESSAGES if only_notes else bugs.TIME_BEFORE_MESSAGES
+def _after(system: str, prompt: str) -> str:
+    """What stands between the system text and the next message."""
+    return prompt.partition(system)[2].partition(START)[0]
 
 
-def _expect_parts(prompt: str, system: str, tools: Any, messages: Talk, options: Options, where: str) -> int:
-    """All parts stand in the prompt, the lasting ones in order; gives the place where the last message ends."""
-    place = prompt.find(system)
-    if place < 0:
-        bug = bugs.MESSAGE_STRIPPED if system.strip() in prompt else None
-        raise Failure(PARTS, f"The system text is not in the prompt, or not unchanged ({where}).", bug)
-    missing = [word for word in words_of(tools) if word not in prompt]
-    if missing:
-        lacking = f"{count(len(missing), 'text')} of the tools {'is' if len(missing) == 1 else 'are'} not in the prompt"
-        raise Failure(PARTS, f"{lacking} ({where}).", bugs.TOOLS_LEFT_OUT)
-    place += len(system)
-    for i, message in enumerate(messages):
-        place = prompt.find(message["content"], place)
-        if place < 0:
-            detail = f"Message {i} of {len(messages)} (counted from 0) is not in the prompt, or not in its order"
-            raise Failure(PARTS, f"{detail} ({where}).", _lost_message(prompt, messages))
-        place += len(message["content"])
-    if "now" in options and options["now"] not in prompt:
-        raise Failure(PARTS, f"The time is not in the prompt ({where}).", bugs.TIME_LEFT_OUT)
-    told = options.get("notes", ())
-    if any(prompt.count(note) < told.count(note) for note in told):
-        raise Failure(PARTS, f"A note is not in the prompt ({where}).", bugs.NOTES_LEFT_OUT)
-    changing = _changing(options)
-    lines = iter(prompt[place:].splitlines())
-    if all(text in prompt[place:] for text in changing) and not all(
-        any(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", line) for line in lines) for text in changing
-    ):
-        detail = f"Time and notes do not stand on lines of their own, in order ({where})."
-        raise Failure(PARTS, detail, bugs.CONTEXT_LINES)
-    return place
-
-
-def _changing(options: Options) -> list[str]:
-    """The time and the notes, in the order of their lines."""
-    return [text for text in (options.get("now"), *options.get("notes", ())) if text is not None]
-
-
-def _lost_message(prompt: str, messages: Sequence[dict[str, str]]) -> Bug | None:
-    """What it looks like that a message's content is not there as it is."""
-    there = [m["content"] in prompt for m in messages]
-    if all(there):
-        return None
-    if {m["role"] for m, kept in zip(messages, there, strict=True) if not kept} <= {"system", "context"}:
-        return bugs.MESSAGES_REWRITTEN
-    if all(m["content"].strip() in prompt for m in messages):
-        return bugs.MESSAGE_STRIPPED
-    kept = there.index(True) if True in there else 0
-    return bugs.MESSAGES_WINDOW if kept and all(there[kept:]) else None
-
-
-def _expect_messages(student: Student, prompt: str, system: str, talk: Talk, options: Options, where: str) -> None:
-    """The prompt is what render_chat makes of the parts: the system's message, the conversation, and the context."""
-    if START not in prompt.removesuffix(GENERATION_PROMPT):
-        raise Failure(PROPERTY, f"There is no START before the generation prompt ({where}).", bugs.PARTS_NOT_RENDERED)
-    first = re.match(re.escape(START) + r"(.*)\n", prompt)
-    if first is None or not prompt.startswith(f"{START}system\n"):
-        bug = bugs.SYSTEM_ROLE if first is not None else None
-        raise Failure(PROPERTY, f"The prompt does not begin with START, the role system and a newline ({where}).", bug)
-    end = prompt.find(START, 1)
-    content = prompt[:end].removeprefix(_heading(student, "system"))
-    if content.strip() == system.strip():
-        raise Failure(PROPERTY, f"The tools are not in the system message ({where}).", bugs.TOOLS_BEHIND_MESSAGES)
-    if not content.startswith(f"{system}\n"):
-        bug = bugs.TOOLS_BEFORE_SYSTEM if content.rstrip().endswith(system.rstrip()) else None
-        detail = f"The system message does not begin with the system text and a newline ({where})."
-        raise Failure(PROPERTY, detail, bug)
-    value, more = decoded(content.removeprefix(system))
-    if value is not None and more.strip():
-        raise Failure(PROPERTY, f"Something stands behind the tools in the system message ({where}).")
-    rest = _behind_messages(student, prompt, content, talk)
-    if rest is None:
-        detail = f"The messages are not there as render_chat writes them, behind the system message ({where})."
-        raise Failure(PROPERTY, detail, _rewritten(student, prompt, content, talk))
-    context = rest.removesuffix(GENERATION_PROMPT)
-    changing = _changing(options)
-    if not changing:
-        if context.strip():
-            raise Failure(PROPERTY, f"The prompt has a message behind the conversation ({where}).", bugs.EMPTY_CONTEXT)
-        return
-    if not context.startswith(_heading(student, "context")):
-        bug = bugs.CONTEXT_ROLE if context.startswith(START) else bugs.CONTEXT_IN_MESSAGE
-        detail = f"Behind the messages, time and notes have no message of the role context ({where})."
-        raise Failure(PROPERTY, detail, bug)
-    if context.find(START, 1) > 0:
-        detail = f"There are {context.count(START)} messages behind the conversation, and one is right ({where})."
-        raise Failure(PROPERTY, detail, bugs.CONTEXT_SPLIT)
-
-
-def _heading(student: Student, role: str) -> str:
-    """What render_chat writes before the content of a message: START, role and newline, or more where it has a bug."""
-    right = f"{START}{role}\n"
-    text = text_of(student, "render_chat", [{"role": role, "content": "X"}])
-    return text[: text.find("X")] if text.startswith(right) and "X" in text else right
-
-
-def _behind_messages(student: Student, prompt: str, content: str, talk: Talk) -> str | None:
-    """What follows the system's message and the conversation; None where these are not what render_chat writes.
-
-    A render_chat that adds something of its own to each message costs its own check and not this one.
-    """
-    for blanks in range(2):  # a last one may be of the template
-        if blanks and not content[-blanks:].isspace():
-            break
-        messages = [{"role": "system", "content": content[: len(content) - blanks]}, *talk]
-        front = text_of(student, "render_chat", messages)
-        if prompt.startswith(front.removesuffix(GENERATION_PROMPT)):
-            return prompt[len(front.removesuffix(GENERATION_PROMPT)) :]
-    return None
-
-
-def _rewritten(student: Student, prompt: str, content: str, talk: Talk) -> Bug | None:
-    """What the messages look like that are not there as they are."""
-    first = {"role": "system", "content": content}
-
-    def begins_with(messages: Talk) -> bool:
-        text = expect_text("render_chat", student.plain("render_chat", [first, *messages]))
-        return prompt.startswith(text.removesuffix(GENERATION_PROMPT))
-
-    if begins_with([{**m, "content": m["content"].strip()} for m in talk]):
-        return bugs.MESSAGE_STRIPPED
-    if any(begins_with(talk[n:]) for n in range(1, len(talk))):
-        return bugs.MESSAGES_WINDOW
-    return bugs.MESSAGES_REWRITTEN
+def _json_list(text: str) -> tuple[list | None, str]:
+    """The JSON list with which the text begins, or None, and what follows it."""
+    text = text.lstrip()
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None, text
+    return (value, text[end:]) if isinstance(value, list) else (None, text)

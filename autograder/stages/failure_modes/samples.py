@@ -1,5 +1,7 @@
 """Sample submissions of stage 5, failure-modes."""
 
+from autograder.judge.bugs import BUGS
+from autograder.stages.failure_modes import bugs  # noqa: F401 - puts its bugs into BUGS
 from autograder.stages.samples import Right, Wrong
 
 # Whole cells in other styles
@@ -330,12 +332,30 @@ RIGHT = [
 ]
 
 
-def _wrong(name, about, *changes, loses, bug=None):
-    return Wrong(name, about, changes, loses, bug or name)
-
-
 LCP, LOG, LOOKUP, MISS = "longest-common-prefix", "candidate-log", "lookup", "explain-miss"
 CHAT, PROMPT, KEY = "render-chat", "build-prompt", "cache-key"
+LOOKUPS = ("lookup-longest-entry", "lookup-leaves-a-token")
+
+
+def _wrong(name, about, *changes, loses, bug=None):
+    """A sample with the name of a bug is told that bug."""
+    return Wrong(name, about, changes, loses, bug or (name if name in BUGS else None))
+
+
+def _in(cell, *usually):
+    """What makes samples that are wrong in one cell: a name, what it is about, and the old and the new text in turn."""
+
+    def sample(name, about, *texts, loses=usually, bug=None):
+        changes = ((cell, old, new) for old, new in zip(texts[::2], texts[1::2], strict=True))
+        return _wrong(name, about, *changes, loses=loses, bug=bug)
+
+    return sample
+
+
+_lcp = _in(LCP, "common-prefix", "log-of-candidates", *LOOKUPS, "miss-explained")
+_log, _lookup, _miss = _in(LOG, "log-of-candidates"), _in(LOOKUP, *LOOKUPS), _in(MISS, "miss-explained")
+_chat, _prompt, _key = _in(CHAT, "turn-is-a-prefix"), _in(PROMPT, "volatile-last"), _in(KEY, "key-separates")
+
 LOOP = """    for x, y in zip(a, b, strict=False):
         if x != y:
             break
@@ -358,87 +378,70 @@ LONGEST = "max(hits, key=lambda entry: len(entry.token_ids), default=None)"
 
 WRONG = [
     # longest_common_prefix, on which the log and the diagnosis stand
-    _wrong(
+    _lcp(
         "counts-equal-places",
-        "Counts equal places behind the first difference too.",
-        (LCP, LOOP, "    return sum(x == y for x, y in zip(a, b))"),
+        "Counts equal places after the first difference too.",
+        LOOP,
+        "    return sum(x == y for x, y in zip(a, b))",
         loses=("common-prefix", "log-of-candidates", "miss-explained"),
     ),
-    _wrong(
-        "counts-last-index",
-        "Returns the index of the last shared id.",
-        (LCP, "    return n", "    return n - 1"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
-    ),
-    _wrong(
-        "compares-with-is",
-        "Compares ids with `is not`.",
-        (LCP, "x != y", "x is not y"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
-    ),
-    _wrong(
+    _lcp("counts-last-index", "Returns the index of the last shared id.", "    return n", "    return n - 1"),
+    _lcp("compares-with-is", "Compares ids with `is not`.", "x != y", "x is not y"),
+    _lcp(
         "runs-past-the-end",
         "Looks for the first difference without watching the ends.",
-        (LCP, LOOP, "    while a[n] == b[n]:\n        n += 1\n    return n"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
+        LOOP,
+        "    while a[n] == b[n]:\n        n += 1\n    return n",
     ),
-    _wrong(
+    _lcp(
         "no-difference-found",
         "Returns from inside the loop at the first difference, and 0 where there is none.",
-        (
-            LCP,
-            LOOP,
-            "    for n, (x, y) in enumerate(zip(a, b)):\n        if x != y:\n            return n\n    return 0",
-        ),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
+        LOOP,
+        "    for n, (x, y) in enumerate(zip(a, b)):\n        if x != y:\n            return n\n    return 0",
     ),
-    _wrong(
-        "gives-the-ids",
-        "Returns the shared ids.",
-        (LCP, "    return n", "    return a[:n]"),
-        loses=("common-prefix", "lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates", "miss-explained"),
-    ),
-    _wrong(
+    _lcp("gives-the-ids", "Returns the shared ids.", "    return n", "    return a[:n]"),
+    _lcp(
         "common-ids-as-a-set",
         "Counts the ids that stand in both lists.",
-        (LCP, LOOP, "    return len(set(a) & set(b))"),
+        LOOP,
+        "    return len(set(a) & set(b))",
         loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
     ),
-    _wrong(
+    _lcp(
         "zero-is-no-id",
         "Fills the shorter list with zeros.",
-        (
-            LCP,
-            LOOP,
-            "    from itertools import zip_longest\n\n"
-            + LOOP.replace("zip(a, b, strict=False)", "zip_longest(a, b, fillvalue=0)"),
-        ),
+        LOOP,
+        "    from itertools import zip_longest\n\n"
+        + LOOP.replace("zip(a, b, strict=False)", "zip_longest(a, b, fillvalue=0)"),
         loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
     ),
-    _wrong(
+    _lcp(
         "difference-looked-up",
         "Looks up the id that differs, and finds an earlier place of it.",
-        (LCP, "            break", "            return a.index(x)"),
+        "            break",
+        "            return a.index(x)",
         loses=("common-prefix", "log-of-candidates", "miss-explained"),
     ),
     # candidate_log and lookup
-    _wrong(
+    _log(
         "lookup-takes-whole-prompt",
         "The gate lets an entry pass that covers the whole prompt.",
-        (LOG, "n < len(prompt_ids)", "n <= len(prompt_ids)"),
+        "n < len(prompt_ids)",
+        "n <= len(prompt_ids)",
         loses=("lookup-leaves-a-token", "log-of-candidates"),
     ),
-    _wrong(
+    _log(
         "lookup-leaves-two",
         "The gate wants two tokens left.",
-        (LOG, "n < len(prompt_ids)", "n < len(prompt_ids) - 1"),
+        "n < len(prompt_ids)",
+        "n < len(prompt_ids) - 1",
         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
-    _wrong(
+    _log(
         "gate-by-shared-ids",
         "The gate looks at the shared ids and not at the entry's length.",
-        (LOG, "n < len(prompt_ids)", "common < len(prompt_ids)"),
-        loses=("log-of-candidates",),
+        "n < len(prompt_ids)",
+        "common < len(prompt_ids)",
     ),
     _wrong(
         "log-hits-only",
@@ -447,10 +450,11 @@ WRONG = [
         (LOOKUP, HITS, 'if len(entry.token_ids) < len(prompt_ids) and row["key"]'),
         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
-    _wrong(
+    _log(
         "log-more-rows",
         "A row of sums above the others.",
-        (LOG, "    rows = []", '    rows = [{"n": 0, "common": 0, "gate": False, "key": False, "hit": False}]'),
+        "    rows = []",
+        '    rows = [{"n": 0, "common": 0, "gate": False, "key": False, "hit": False}]',
         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
     ),
     _wrong(
@@ -467,619 +471,486 @@ WRONG = [
         (LOOKUP, HITS, 'if row["gate"] and row["common"] == row["n"]'),
         loses=("log-of-candidates",),
     ),
-    _wrong(
-        "lookup-first-hit",
-        "The first hit.",
-        (LOOKUP, LONGEST, "hits[0] if hits else None"),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
-    ),
-    _wrong(
+    _lookup("lookup-first-hit", "The first hit.", LONGEST, "hits[0] if hits else None", bug="lookup-not-longest"),
+    _lookup(
         "lookup-last-hit",
         "The last hit.",
-        (LOOKUP, LONGEST, "hits[-1] if hits else None"),
+        LONGEST,
+        "hits[-1] if hits else None",
         loses=("lookup-longest-entry",),
+        bug="lookup-not-longest",
     ),
-    _wrong(
-        "lookup-shortest",
-        "min for max.",
-        (LOOKUP, "max(", "min("),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
-    ),
-    _wrong(
+    _lookup("lookup-shortest", "min for max.", "max(", "min(", bug="lookup-not-longest"),
+    _lookup(
         "lookup-near-miss",
         "The entry that shares the most ids, whether all of its own match or not.",
-        (LOOKUP, HITS, 'if row["gate"] and row["common"]'),
-        (LOOKUP, "len(entry.token_ids)", "longest_common_prefix(entry.token_ids, prompt_ids)"),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+        HITS,
+        'if row["gate"] and row["common"]',
+        "len(entry.token_ids)",
+        "longest_common_prefix(entry.token_ids, prompt_ids)",
     ),
-    _wrong(
+    _lookup(
         "lookup-ranks-first",
         "Takes the longest entry that passes the gate, and only then looks whether it matches.",
-        (LOOKUP, HITS, 'if row["gate"]'),
-        (
-            LOOKUP,
-            f"    return {LONGEST}",
-            f"    best = {LONGEST}\n"
-            "    return best if best and prompt_ids[: len(best.token_ids)] == best.token_ids else None",
-        ),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+        HITS,
+        'if row["gate"]',
+        f"    return {LONGEST}",
+        f"    best = {LONGEST}\n"
+        "    return best if best and prompt_ids[: len(best.token_ids)] == best.token_ids else None",
     ),
-    _wrong(
+    _lookup(
         "lookup-stops-at-a-miss",
         "Goes through the entries from the shortest on, up to the first that misses.",
-        (
-            LOOKUP,
-            f"    return {LONGEST}",
-            "    best = None\n"
-            "    for entry in sorted(entries, key=lambda entry: len(entry.token_ids)):\n"
-            "        if entry not in hits:\n"
-            "            break\n"
-            "        best = entry\n"
-            "    return best",
-        ),
+        f"    return {LONGEST}",
+        "    best = None\n"
+        "    for entry in sorted(entries, key=lambda entry: len(entry.token_ids)):\n"
+        "        if entry not in hits:\n"
+        "            break\n"
+        "        best = entry\n"
+        "    return best",
         loses=("lookup-longest-entry",),
     ),
-    _wrong(
+    _lookup(
         "lookup-some-ids",
         "Compares 32 ids.",
-        (LOOKUP, HITS, 'if row["gate"] and row["common"] >= min(row["n"], 32)'),
+        HITS,
+        'if row["gate"] and row["common"] >= min(row["n"], 32)',
         loses=("lookup-longest-entry",),
     ),
-    _wrong(
+    _lookup(
         "lookup-gives-up-on-whole",
         "Takes the longest match and gives up when it covers the prompt.",
-        (LOOKUP, HITS, 'if row["key"]'),
-        (
-            LOOKUP,
-            f"    return {LONGEST}",
-            f"    best = {LONGEST}\n    return None if best and len(best.token_ids) == len(prompt_ids) else best",
-        ),
+        HITS,
+        'if row["key"]',
+        f"    return {LONGEST}",
+        f"    best = {LONGEST}\n    return None if best and len(best.token_ids) == len(prompt_ids) else best",
         loses=("lookup-leaves-a-token",),
+        bug="lookup-ranks-first",
     ),
-    _wrong(
+    _lookup(
         "lookup-longer-than-prompt",
         "Compares entry and prompt pair by pair, so a longer entry matches.",
-        (LOOKUP, HITS, 'if row["common"] == min(row["n"], len(prompt_ids)) and row["n"] != len(prompt_ids)'),
+        HITS,
+        'if row["common"] == min(row["n"], len(prompt_ids)) and row["n"] != len(prompt_ids)',
         loses=("lookup-longest-entry",),
     ),
-    _wrong(
+    _lookup(
         "lookup-not-an-entry",
         "Returns the entry's ids.",
-        (LOOKUP, f"return {LONGEST}", "return max((entry.token_ids for entry in hits), key=len, default=None)"),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
+        f"return {LONGEST}",
+        "return max((entry.token_ids for entry in hits), key=len, default=None)",
     ),
-    _wrong(
-        "lookup-fails-on-no-hit",
-        "max without a default.",
-        (LOOKUP, ", default=None", ""),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token"),
-    ),
-    _wrong(
+    _lookup("lookup-fails-on-no-hit", "max without a default.", ", default=None", ""),
+    _lookup(
         "lookup-compares-entries",
         "max of pairs of a length and an entry.",
-        (LOOKUP, LONGEST, "max(((len(e.token_ids), e) for e in hits), default=(0, None))[1]"),
+        LONGEST,
+        "max(((len(e.token_ids), e) for e in hits), default=(0, None))[1]",
         loses=("lookup-longest-entry",),
     ),
-    _wrong(
+    _lookup(
         "lookup-sorts-the-entries",
         "Sorts the caller's list of entries.",
-        (LOOKUP, "    hits =", "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits ="),
+        "    hits =",
+        "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits =",
         loses=("lookup-longest-entry",),
         bug="input-changed",
     ),
-    # explain_miss
+    # serve_openly, a step
     _wrong(
-        "miss-of-live",
-        "The number of live ids.",
-        (MISS, "of {len(stored_ids)}", "of {len(live_ids)}"),
-        loses=("miss-explained",),
+        "serve-hides-failures",
+        "The line says miss where a reuse fails.",
+        ("serve-openly", 'f"failed: {error}"', '"miss"'),
+        loses=(),
     ),
-    _wrong(
+    # explain_miss
+    _miss("miss-of-live", "The number of live ids.", "of {len(stored_ids)}", "of {len(live_ids)}"),
+    _miss(
         "miss-sides-swapped",
         "The two sides exchanged.",
-        (
-            MISS,
-            "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
-            "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}",
-        ),
-        loses=("miss-explained",),
+        "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
+        "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}",
     ),
-    _wrong(
-        "miss-last-shared",
-        "The last shared id on each side.",
-        (MISS, "return ids[common] if", "return ids[common - 1] if"),
-        loses=("miss-explained",),
-    ),
-    _wrong(
+    _miss("miss-last-shared", "The last shared id on each side.", "return ids[common] if", "return ids[common - 1] if"),
+    _miss(
         "miss-no-end",
         "No thought of a side that has ended.",
-        (MISS, 'ids[common] if common < len(ids) else "end"', "ids[common]"),
-        loses=("miss-explained",),
+        'ids[common] if common < len(ids) else "end"',
+        "ids[common]",
     ),
-    _wrong(
-        "miss-ends-early",
-        "Says end where one id is left.",
-        (MISS, "if common <", "if common + 1 <"),
-        loses=("miss-explained",),
-    ),
-    _wrong(
+    _miss("miss-ends-early", "Says end where one id is left.", "if common <", "if common + 1 <"),
+    _miss(
         "miss-empty-list",
         "A share in percent, which divides by the number of stored ids.",
-        (MISS, "of {len(stored_ids)};", "of {len(stored_ids)} ({100 * common // len(stored_ids)}%);"),
-        loses=("miss-explained",),
+        "of {len(stored_ids)};",
+        "of {len(stored_ids)} ({100 * common // len(stored_ids)}%);",
     ),
-    _wrong(
-        "miss-printed",
-        "Prints the line.",
-        (MISS, "    return f", "    print(f"),
-        (MISS, '(live_ids)}"', '(live_ids)}")'),
-        loses=("miss-explained",),
-    ),
+    _miss("miss-printed", "Prints the line.", "    return f", "    print(f", '(live_ids)}"', '(live_ids)}")'),
     # render_chat
-    _wrong(
-        "think-dropped",
-        "The template as it was found.",
-        (CHAT, 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'),
-        loses=("turn-is-a-prefix",),
+    _chat(
+        "think-dropped", "The template as it was found.", 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'
     ),
-    _wrong(
+    _chat(
         "think-only-latest",
         "The think block stays with the newest message alone.",
-        (CHAT, 'if message["role"] == "assistant"', 'if message["role"] == "assistant" and message is messages[-1]'),
-        loses=("turn-is-a-prefix",),
+        'if message["role"] == "assistant"',
+        'if message["role"] == "assistant" and message is messages[-1]',
     ),
-    _wrong(
+    _chat(
         "think-for-others",
         "The think block in front of the context too.",
-        (CHAT, 'if message["role"] == "assistant"', 'if message["role"] not in ("user", "system")'),
-        loses=("turn-is-a-prefix",),
+        'if message["role"] == "assistant"',
+        'if message["role"] not in ("user", "system")',
     ),
-    _wrong(
+    _chat(
         "think-after-answer",
-        "The think block behind the answer.",
-        (CHAT, "{thought}{message['content']}", "{message['content']}{thought}"),
-        loses=("turn-is-a-prefix",),
+        "The think block after the answer.",
+        "{thought}{message['content']}",
+        "{message['content']}{thought}",
     ),
-    _wrong(
+    _chat(
         "think-not-doubled",
         "No think block where the answer begins with one.",
-        (
-            CHAT,
-            'if message["role"] == "assistant"',
-            'if message["role"] == "assistant" and not message["content"].startswith(NO_THOUGHT)',
-        ),
-        loses=("turn-is-a-prefix",),
+        'if message["role"] == "assistant"',
+        'if message["role"] == "assistant" and not message["content"].startswith(NO_THOUGHT)',
     ),
-    _wrong(
+    _chat(
         "think-not-asked",
         "Repaired by leaving the block out of the generation prompt.",
-        (CHAT, 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'),
-        (CHAT, "text + GENERATION_PROMPT", "text + GENERATION_PROMPT.replace(NO_THOUGHT, '')"),
+        'NO_THOUGHT if message["role"] == "assistant" else ""',
+        '""',
+        "text + GENERATION_PROMPT",
+        "text + GENERATION_PROMPT.replace(NO_THOUGHT, '')",
         loses=("turn-is-a-prefix", "volatile-last"),
     ),
-    _wrong(
-        "content-stripped",
-        "Strips contents.",
-        (CHAT, "{message['content']}", "{message['content'].strip()}"),
-        loses=("turn-is-a-prefix",),
-    ),
-    _wrong(
+    _chat("content-stripped", "Strips contents.", "{message['content']}", "{message['content'].strip()}"),
+    _chat(
         "carriage-returns-removed",
         "Line ends made the same everywhere.",
-        (CHAT, "{message['content']}", "{message['content'].replace(chr(13), '')}"),
-        loses=("turn-is-a-prefix",),
+        "{message['content']}",
+        "{message['content'].replace(chr(13), '')}",
     ),
-    _wrong(
+    _chat(
         "no-messages-refused",
         "An error for an empty list of messages.",
-        (CHAT, '    text = ""\n', '    if not messages:\n        raise ValueError("no messages")\n    text = ""\n'),
-        loses=("turn-is-a-prefix",),
+        '    text = ""\n',
+        '    if not messages:\n        raise ValueError("no messages")\n    text = ""\n',
     ),
-    _wrong(
+    _chat(
         "markers-removed",
         "Removes the think block from contents.",
-        (CHAT, "{message['content']}", "{message['content'].replace(NO_THOUGHT, '')}"),
-        loses=("turn-is-a-prefix",),
+        "{message['content']}",
+        "{message['content'].replace(NO_THOUGHT, '')}",
     ),
-    _wrong(
+    _chat(
         "empty-message-dropped",
         "Leaves out a message without content.",
-        (CHAT, "        thought =", '        if not message["content"]:\n            continue\n        thought ='),
-        loses=("turn-is-a-prefix",),
+        "        thought =",
+        '        if not message["content"]:\n            continue\n        thought =',
     ),
-    _wrong(
+    _chat(
         "messages-not-one-by-one",
         "Puts neighbors of one role together.",
-        (
-            CHAT,
-            "    for message in messages:\n",
-            "    role = None\n"
-            "    for message in messages:\n"
-            '        if message["role"] == role:\n'
-            """            text += f"\\n{message['content']}"\n"""
-            "            continue\n"
-            '        role = message["role"]\n',
-        ),
-        loses=("turn-is-a-prefix",),
+        "    for message in messages:\n",
+        "    role = None\n"
+        "    for message in messages:\n"
+        '        if message["role"] == role:\n'
+        """            text += f"\\n{message['content']}"\n"""
+        "            continue\n"
+        '        role = message["role"]\n',
     ),
-    _wrong(
+    _chat(
         "content-normalized",
         "Brings letters and accents into one form.",
-        (CHAT, "{message['content']}", "{__import__('unicodedata').normalize('NFC', message['content'])}"),
-        loses=("turn-is-a-prefix",),
+        "{message['content']}",
+        "{__import__('unicodedata').normalize('NFC', message['content'])}",
     ),
-    _wrong(
+    _chat(
         "generation-prompt-left-out",
-        "No generation prompt behind an answer.",
-        (
-            CHAT,
-            "if add_generation_prompt",
-            'if add_generation_prompt and [m["role"] for m in messages][-1:] != ["assistant"]',
-        ),
-        loses=("turn-is-a-prefix",),
+        "No generation prompt after an answer.",
+        "if add_generation_prompt",
+        'if add_generation_prompt and [m["role"] for m in messages][-1:] != ["assistant"]',
     ),
-    _wrong(
-        "generation-prompt-always",
-        "Adds the generation prompt in any case.",
-        (CHAT, " if add_generation_prompt else text", ""),
-        loses=("turn-is-a-prefix",),
+    _chat(
+        "generation-prompt-always", "Adds the generation prompt in any case.", " if add_generation_prompt else text", ""
     ),
-    _wrong(
+    _chat(
         "history-adds-an-end",
         "Ends each message with a newline, which the model had not written.",
-        (CHAT, "{message['content']}", "{message['content']}\\n"),
-        loses=("turn-is-a-prefix",),
+        "{message['content']}",
+        "{message['content']}\\n",
     ),
     # build_prompt
-    _wrong(
+    _prompt(
         "changes-first",
         "The time before the system text.",
-        (PROMPT, SYSTEM, """{"role": "system", "content": f"{now or ''}{system}\\n{tools_json}"}"""),
-        loses=("volatile-last",),
+        SYSTEM,
+        """{"role": "system", "content": f"{now or ''}{system}\\n{tools_json}"}""",
     ),
-    _wrong(
+    _prompt(
         "time-before-messages",
-        "The time behind the tools.",
-        (PROMPT, SYSTEM, """{"role": "system", "content": f"{system}\\n{tools_json}{now or ''}"}"""),
-        loses=("volatile-last",),
+        "The time after the tools.",
+        SYSTEM,
+        """{"role": "system", "content": f"{system}\\n{tools_json}{now or ''}"}""",
+        bug="changes-before-messages",
     ),
-    _wrong(
+    _prompt(
         "notes-before-messages",
         "The notes in the system message, the time last.",
-        (PROMPT, SYSTEM, """{"role": "system", "content": "\\n".join([system, tools_json, *notes])}"""),
-        (PROMPT, LINES, "    changing = [] if now is None else [now]\n"),
-        loses=("volatile-last",),
+        SYSTEM,
+        """{"role": "system", "content": "\\n".join([system, tools_json, *notes])}""",
+        LINES,
+        "    changing = [] if now is None else [now]\n",
+        bug="changes-before-messages",
     ),
-    _wrong(
+    _prompt(
         "changes-before-last-message",
         "The context before the newest message.",
-        (PROMPT, "parts.append(", "parts.insert(len(parts) - 1, "),
-        loses=("volatile-last",),
+        "parts.append(",
+        "parts.insert(len(parts) - 1, ",
     ),
-    _wrong(
-        "time-left-out",
-        "No time at all.",
-        (PROMPT, "([] if now is None else [now]) + list", "list"),
-        loses=("volatile-last",),
-    ),
-    _wrong(
-        "notes-left-out", "The newest note only.", (PROMPT, "list(notes)", "list(notes)[-1:]"), loses=("volatile-last",)
-    ),
-    _wrong(
-        "none-in-prompt",
-        "Writes None for no time.",
-        (PROMPT, "([] if now is None else [now])", "[str(now)]"),
-        loses=("volatile-last",),
-    ),
-    _wrong(
-        "no-generation-prompt",
-        "Does not ask the model to answer.",
-        (PROMPT, ", add_generation_prompt=True", ""),
-        loses=("volatile-last",),
-    ),
-    _wrong(
+    _prompt("time-left-out", "No time at all.", "([] if now is None else [now]) + list", "list"),
+    _prompt("notes-left-out", "The newest note only.", "list(notes)", "list(notes)[-1:]"),
+    _prompt("none-in-prompt", "Writes None for no time.", "([] if now is None else [now])", "[str(now)]"),
+    _prompt("no-generation-prompt", "Does not ask the model to answer.", ", add_generation_prompt=True", ""),
+    _prompt(
         "generation-prompt-twice",
         "Asks render_chat for the generation prompt, and adds it.",
-        (PROMPT, "generation_prompt=True)", "generation_prompt=True) + GENERATION_PROMPT"),
-        loses=("volatile-last",),
+        "generation_prompt=True)",
+        "generation_prompt=True) + GENERATION_PROMPT",
     ),
-    _wrong(
+    _prompt(
         "prompt-reads-the-clock",
         "Adds the clock's time to the time that was given.",
-        (PROMPT, "([] if now is None else [now])", "[str(now), str(__import__('time').perf_counter_ns())]"),
+        "([] if now is None else [now])",
+        "[str(now), str(__import__('time').perf_counter_ns())]",
         loses=("volatile-last", "canonical-tools"),
     ),
-    _wrong(
-        "empty-context",
-        "A context message in any case.",
-        (PROMPT, "if changing:", "if True:"),
-        loses=("volatile-last",),
-    ),
-    _wrong(
-        "context-lines",
-        "Time and notes on one line.",
-        (PROMPT, '"\\n".join(changing)', '" ".join(changing)'),
-        loses=("volatile-last",),
-    ),
-    _wrong(
+    _prompt("empty-context", "A context message in any case.", "if changing:", "if True:"),
+    _prompt("context-lines", "Time and notes on one line.", '"\\n".join(changing)', '" ".join(changing)'),
+    _prompt(
         "context-lines-run-on",
         "A letter that runs into the next line's first word.",
-        (PROMPT, '"\\n".join(changing)', '"\\nx".join(changing)'),
-        loses=("volatile-last",),
-        bug="context-lines",
+        '"\\n".join(changing)',
+        '"\\nx".join(changing)',
     ),
-    _wrong(
-        "context-role",
-        "Time and notes in a message of the system's.",
-        (PROMPT, '"role": "context"', '"role": "system"'),
-        loses=("volatile-last",),
-    ),
-    _wrong(
+    _prompt("context-role", "Time and notes in a message of the system's.", '"role": "context"', '"role": "system"'),
+    _prompt(
         "context-in-last-message",
         "Time and notes at the end of the newest message.",
-        (
-            PROMPT,
-            CONTEXT,
-            '        last = parts[-1]["content"] + "\\n" + "\\n".join(changing)\n'
-            '        parts[-1] = {**parts[-1], "content": last}',
-        ),
-        loses=("volatile-last",),
+        CONTEXT,
+        '        last = parts[-1]["content"] + "\\n" + "\\n".join(changing)\n'
+        '        parts[-1] = {**parts[-1], "content": last}',
     ),
-    _wrong(
+    _prompt(
         "context-split",
         "A message for the time and one for each note.",
-        (PROMPT, CONTEXT, '        parts += [{"role": "context", "content": text} for text in changing]'),
-        loses=("volatile-last",),
+        CONTEXT,
+        '        parts += [{"role": "context", "content": text} for text in changing]',
     ),
-    _wrong(
+    _prompt(
         "parts-not-rendered",
         "The parts on lines, without roles.",
-        (
-            PROMPT,
-            "    return render_chat(parts, add_generation_prompt=True)",
-            '    return "\\n".join(part["content"] for part in parts) + GENERATION_PROMPT',
-        ),
-        loses=("volatile-last",),
+        "    return render_chat(parts, add_generation_prompt=True)",
+        '    return "\\n".join(part["content"] for part in parts) + GENERATION_PROMPT',
     ),
-    _wrong(
+    _prompt(
         "system-role",
         "The system text and the tools as a message of the role tool.",
-        (PROMPT, '{"role": "system"', '{"role": "tool"'),
-        loses=("volatile-last",),
+        '{"role": "system"',
+        '{"role": "tool"',
     ),
-    _wrong(
+    _prompt(
         "messages-rewritten",
         "All messages as the user's.",
-        (PROMPT, "*messages]", '*({**message, "role": "user"} for message in messages)]'),
-        loses=("volatile-last",),
+        "*messages]",
+        '*({**message, "role": "user"} for message in messages)]',
     ),
-    _wrong(
+    _prompt(
         "message-stripped",
         "Strips the messages on their way.",
-        (PROMPT, "*messages]", '*({**m, "content": m["content"].strip()} for m in messages)]'),
-        loses=("volatile-last",),
+        "*messages]",
+        '*({**m, "content": m["content"].strip()} for m in messages)]',
     ),
-    _wrong(
-        "messages-window",
-        "The six newest messages.",
-        (PROMPT, "*messages]", "*messages[-6:]]"),
-        loses=("volatile-last",),
+    _prompt("messages-window", "The six newest messages.", "*messages]", "*messages[-6:]]"),
+    _prompt(
+        "tools-after-messages",
+        "The tools in a message of their own, after the conversation.",
+        f"{SYSTEM}, *messages]",
+        '{"role": "system", "content": system}, *messages, {"role": "system", "content": tools_json}]',
     ),
-    _wrong(
-        "tools-behind-messages",
-        "The tools in a message of their own, behind the conversation.",
-        (
-            PROMPT,
-            f"{SYSTEM}, *messages]",
-            '{"role": "system", "content": system}, *messages, {"role": "system", "content": tools_json}]',
-        ),
-        loses=("volatile-last",),
-    ),
-    _wrong(
+    _prompt(
         "tools-before-system",
         "The tools before the system text.",
-        (PROMPT, 'f"{system}\\n{tools_json}"', 'f"{tools_json}\\n{system}"'),
-        loses=("volatile-last",),
+        'f"{system}\\n{tools_json}"',
+        'f"{tools_json}\\n{system}"',
     ),
-    _wrong(
+    _prompt(
         "tools-not-json",
         "Python's text for the tools, with sorted keys.",
-        (PROMPT, "json.dumps(tools, sort_keys=True)", "str(json.loads(json.dumps(tools, sort_keys=True)))"),
+        "json.dumps(tools, sort_keys=True)",
+        "str(json.loads(json.dumps(tools, sort_keys=True)))",
         loses=("canonical-tools",),
     ),
-    _wrong(
+    _prompt(
         "tools-changed",
         "Takes the blanks out of the JSON, and those of the tools' texts with them.",
-        (PROMPT, "sort_keys=True)", 'sort_keys=True).replace(" ", "")'),
+        "sort_keys=True)",
+        'sort_keys=True).replace(" ", "")',
         loses=("canonical-tools",),
     ),
-    _wrong(
+    _prompt(
         "no-tools-no-list",
         "The system text alone where there are no tools.",
-        (PROMPT, 'f"{system}\\n{tools_json}"', 'f"{system}\\n{tools_json}" if tools else system'),
+        'f"{system}\\n{tools_json}"',
+        'f"{system}\\n{tools_json}" if tools else system',
         loses=("canonical-tools",),
     ),
-    _wrong(
+    _prompt(
         "tools-sorted",
         "The tools by their names.",
-        (PROMPT, "json.dumps(tools,", 'json.dumps(sorted(tools, key=lambda tool: tool["name"]),'),
+        "json.dumps(tools,",
+        'json.dumps(sorted(tools, key=lambda tool: tool["name"]),',
         loses=("canonical-tools",),
     ),
-    _wrong(
+    _prompt(
         "tools-left-out",
         "The names of the tools only.",
-        (PROMPT, "json.dumps(tools, sort_keys=True)", 'json.dumps([tool["name"] for tool in tools])'),
+        "json.dumps(tools, sort_keys=True)",
+        'json.dumps([tool["name"] for tool in tools])',
         loses=("volatile-last", "canonical-tools"),
     ),
-    _wrong(
+    _prompt(
         "list-sorted",
         "Sorts whatever stands in a list, as text, to be sure.",
-        (
-            PROMPT,
-            "    tools_json = json.dumps(tools, sort_keys=True)",
-            """    def ordered(value):
+        "    tools_json = json.dumps(tools, sort_keys=True)",
+        """    def ordered(value):
         if isinstance(value, dict):
             return {key: ordered(value[key]) for key in sorted(value)}
         return sorted(map(ordered, value), key=str) if isinstance(value, list) else value
 
     tools_json = json.dumps(ordered(tools))""",
-        ),
         loses=("canonical-tools",),
     ),
-    _wrong("keys-as-they-come", "json.dumps as it is.", (PROMPT, ", sort_keys=True", ""), loses=("canonical-tools",)),
-    _wrong(
+    _prompt("keys-as-they-come", "json.dumps as it is.", ", sort_keys=True", "", loses=("canonical-tools",)),
+    _prompt(
         "keys-sorted-on-top",
         "Sorts the keys of each tool, not those inside.",
-        (PROMPT, "json.dumps(tools, sort_keys=True)", "json.dumps([dict(sorted(tool.items())) for tool in tools])"),
+        "json.dumps(tools, sort_keys=True)",
+        "json.dumps([dict(sorted(tool.items())) for tool in tools])",
         loses=("canonical-tools",),
     ),
     # cache_key
-    _wrong("key-ignores-tenant", "No tenant.", (KEY, "positions, tenant]", "positions]"), loses=("key-separates",)),
-    _wrong("key-ignores-model", "No model.", (KEY, "(token_ids), model,", "(token_ids),"), loses=("key-separates",)),
-    _wrong("key-ignores-tokenizer", "No tokenizer.", (KEY, FIELDS, without("tokenizer")), loses=("key-separates",)),
-    _wrong("key-ignores-dtype", "No dtype.", (KEY, FIELDS, without("dtype")), loses=("key-separates",)),
-    _wrong("key-ignores-layout", "No layout.", (KEY, FIELDS, without("layout")), loses=("key-separates",)),
-    _wrong("key-ignores-positions", "No positions.", (KEY, FIELDS, without("positions")), loses=("key-separates",)),
-    _wrong("key-ignores-ids", "No ids.", (KEY, "list(token_ids), ", ""), loses=("key-separates",)),
-    _wrong("key-same-for-all", "A constant.", (KEY, DIGEST, '"prefix-cache"'), loses=("key-separates",)),
-    _wrong("key-ids-alone", "The ids alone.", (KEY, FIELDS, "list(token_ids)"), loses=("key-separates",)),
-    _wrong(
-        "key-salted",
-        "hash() of the fields.",
-        (KEY, DIGEST, "hash((*token_ids, *fields[1:]))"),
-        loses=("key-separates",),
-    ),
-    _wrong(
+    _key("key-ignores-tenant", "No tenant.", "positions, tenant]", "positions]"),
+    _key("key-ignores-model", "No model.", "(token_ids), model,", "(token_ids),"),
+    _key("key-ignores-tokenizer", "No tokenizer.", FIELDS, without("tokenizer")),
+    _key("key-ignores-dtype", "No dtype.", FIELDS, without("dtype")),
+    _key("key-ignores-layout", "No layout.", FIELDS, without("layout")),
+    _key("key-ignores-positions", "No positions.", FIELDS, without("positions")),
+    _key("key-ignores-ids", "No ids.", "list(token_ids), ", ""),
+    _key("key-same-for-all", "A constant.", DIGEST, '"prefix-cache"'),
+    _key("key-ids-alone", "The ids alone.", FIELDS, "list(token_ids)"),
+    _key("key-salted", "hash() of the fields.", DIGEST, "hash((*token_ids, *fields[1:]))"),
+    _key(
         "key-runs-together",
         "The fields joined with nothing between.",
-        (KEY, "json.dumps(fields)", '"".join(map(str, fields))'),
-        loses=("key-separates",),
+        "json.dumps(fields)",
+        '"".join(map(str, fields))',
     ),
-    _wrong(
+    _key(
         "key-separator-in-field",
         "The fields joined with a bar.",
-        (KEY, "json.dumps(fields)", '"|".join(map(str, fields))'),
-        loses=("key-separates",),
+        "json.dumps(fields)",
+        '"|".join(map(str, fields))',
+        bug="key-runs-together",
     ),
-    _wrong(
+    _key(
         "key-by-identity",
         "A digest of what pickle writes, which is a reference where two texts are one object.",
-        (KEY, "json.dumps(fields).encode()", "__import__('pickle').dumps(fields)"),
-        loses=("key-separates",),
+        "json.dumps(fields).encode()",
+        "__import__('pickle').dumps(fields)",
     ),
-    _wrong(
+    _key(
         "key-not-a-text",
         "A checksum of 32 bits, as a number.",
-        (KEY, DIGEST, "__import__('zlib').crc32(json.dumps(fields).encode())"),
-        loses=("key-separates",),
+        DIGEST,
+        "__import__('zlib').crc32(json.dumps(fields).encode())",
+        bug="key-not-a-string",
     ),
-    _wrong(
+    _key(
         "key-field-cut",
         "The first 16 letters of the model's fingerprint.",
-        (KEY, "(token_ids), model,", "(token_ids), model[:16],"),
-        loses=("key-separates",),
+        "(token_ids), model,",
+        "(token_ids), model[:16],",
     ),
-    _wrong(
+    _key(
         "key-letters-lost",
         "Encodes as ASCII, with a question mark for what is not.",
-        (KEY, DIGEST, "hashlib.sha256(repr(fields).encode('ascii', 'replace')).hexdigest()"),
-        loses=("key-separates",),
+        DIGEST,
+        "hashlib.sha256(repr(fields).encode('ascii', 'replace')).hexdigest()",
     ),
-    _wrong(
+    _key(
         "key-ids-run-together",
         "The ids joined with nothing between.",
-        (KEY, "list(token_ids)", '"".join(map(str, token_ids))'),
-        loses=("key-separates",),
+        "list(token_ids)",
+        '"".join(map(str, token_ids))',
     ),
-    _wrong(
-        "key-ids-wrap",
-        "The ids as bytes, which hold up to 255.",
-        (KEY, "list(token_ids)", "[i % 256 for i in token_ids]"),
-        loses=("key-separates",),
-    ),
-    _wrong(
-        "key-too-short",
-        "The first two digits of the digest.",
-        (KEY, ".hexdigest()", ".hexdigest()[:2]"),
-        loses=("key-separates",),
-    ),
-    _wrong(
-        "key-some-ids", "The first 32 ids.", (KEY, "list(token_ids)", "list(token_ids)[:32]"), loses=("key-separates",)
-    ),
-    _wrong(
-        "key-ignores-id-order",
-        "The sum of the ids.",
-        (KEY, "list(token_ids)", "sum(token_ids)"),
-        loses=("key-separates",),
-    ),
-    _wrong(
+    _key("key-ids-wrap", "The ids as bytes, which hold up to 255.", "list(token_ids)", "[i % 256 for i in token_ids]"),
+    _key("key-too-short", "The first two digits of the digest.", ".hexdigest()", ".hexdigest()[:2]"),
+    _key("key-some-ids", "The first 32 ids.", "list(token_ids)", "list(token_ids)[:32]"),
+    _key("key-ignores-id-order", "The sum of the ids.", "list(token_ids)", "sum(token_ids)"),
+    _key(
         "key-fields-exchanged",
         "The fields sorted by their values.",
-        (KEY, FIELDS, "[list(token_ids), *sorted([model, tokenizer, dtype, layout, positions, tenant])]"),
-        loses=("key-separates",),
+        FIELDS,
+        "[list(token_ids), *sorted([model, tokenizer, dtype, layout, positions, tenant])]",
     ),
-    _wrong(
+    _key(
         "key-never-found",
         "Something new in every key.",
-        (KEY, "    fields = [", "    import uuid\n\n    fields = [uuid.uuid4().hex, "),
-        loses=("key-separates",),
+        "    fields = [",
+        "    import uuid\n\n    fields = [uuid.uuid4().hex, ",
     ),
-    _wrong(
-        "key-normalized",
-        "The tenant in lower case.",
-        (KEY, "positions, tenant]", "positions, tenant.lower()]"),
-        loses=("key-separates",),
-    ),
-    _wrong(
+    _key("key-normalized", "The tenant in lower case.", "positions, tenant]", "positions, tenant.lower()]"),
+    _key(
         "key-nul-lost",
         "The tenant as the key of hmac, which fills up with zeros.",
-        (
-            KEY,
-            DIGEST,
-            "__import__('hmac').new(tenant.encode(), json.dumps(fields[:-1]).encode(), 'sha256').hexdigest()",
-        ),
-        loses=("key-separates",),
+        DIGEST,
+        "__import__('hmac').new(tenant.encode(), json.dumps(fields[:-1]).encode(), 'sha256').hexdigest()",
     ),
-    _wrong(
+    _key(
         "key-empty-lost",
         "Leaves out what is empty.",
-        (KEY, "json.dumps(fields)", "json.dumps([field for field in fields if field])"),
-        loses=("key-separates",),
+        "json.dumps(fields)",
+        "json.dumps([field for field in fields if field])",
     ),
-    _wrong(
+    _key(
         "key-separator-replaced",
         "Takes the separator out of the fields, so that they cannot hold it.",
-        (KEY, "json.dumps(fields)", "'|'.join(str(field).replace('|', '_') for field in fields)"),
-        loses=("key-separates",),
+        "json.dumps(fields)",
+        "'|'.join(str(field).replace('|', '_') for field in fields)",
     ),
-    _wrong(
+    _key(
         "key-long-text",
         "The length of each field in one byte.",
-        (
-            KEY,
-            "json.dumps(fields).encode()",
-            "str(fields[0]).encode() + b''.join(bytes([len(x)]) + x for x in (f.encode() for f in fields[1:]))",
-        ),
-        loses=("key-separates",),
+        "json.dumps(fields).encode()",
+        "str(fields[0]).encode() + b''.join(bytes([len(x)]) + x for x in (f.encode() for f in fields[1:]))",
     ),
-    _wrong(
+    _key(
         "key-added-up",
         "A hash by hand, as in many a textbook.",
-        (
-            KEY,
-            f"return {DIGEST}",
-            """number = 0
+        f"return {DIGEST}",
+        """number = 0
     for letter in json.dumps(fields):
         number = (31 * number + ord(letter)) % 2**64
     return f"{number:016x}\"""",
-        ),
-        loses=("key-separates",),
     ),
-    _wrong(
+    _key(
         "key-by-argument-order",
         "The fields by their names, as they come.",
-        (KEY, "token_ids, model, tokenizer, dtype, layout, positions, tenant):", "token_ids, **named):"),
-        (KEY, FIELDS, "[list(token_ids), named]"),
-        loses=("key-separates",),
+        "token_ids, model, tokenizer, dtype, layout, positions, tenant):",
+        "token_ids, **named):",
+        FIELDS,
+        "[list(token_ids), named]",
     ),
 ]

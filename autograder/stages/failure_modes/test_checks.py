@@ -9,7 +9,7 @@ import pytest
 
 from autograder.bench.solved import solved
 from autograder.grading.grade import grade_submission
-from autograder.judge.framework import checks_of, find_check, run_check
+from autograder.judge.framework import checks_and_steps_of, checks_of, find_check, run_check
 from autograder.judge.student import AsText, AsTuple, Entry, StudentError, local_student
 from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import read_stage
@@ -101,8 +101,8 @@ def test_the_prompts_have_the_lengths_of_the_lessons(lessons):
     assert (len(lessons["stored_ids"]), len(lessons["live_ids"])) == (5923, 7380)
     assert common(lessons["stored_ids"], lessons["live_ids"]) == 5919
     assert len(lessons["by_newest"][-1]) == 4748
-    assert {shared for shared, _ in lessons["shares"](lessons["by_newest"])} == {314}
-    assert all(n - shared < 60 for shared, n in lessons["shares"](lessons["by_first"]))
+    assert {shared for shared, _ in lessons["shared_by_step"](lessons["by_newest"])} == {314}
+    assert all(n - shared < 60 for shared, n in lessons["shared_by_step"](lessons["by_first"]))
 
 
 def test_repairing_the_site_that_stores_changes_nothing_in_the_diagnosis(lessons):
@@ -193,27 +193,6 @@ def test_what_only_raises_earns_nothing():
     assert [c.id for c in checks_of(STAGE) if run_check(c, mine, 0).passed] == []
 
 
-CHEATS = {
-    "the ids as a set": ("lookup", "set(e.token_ids) <= set(prompt_ids)"),
-    "the first and the last id": (
-        "lookup",
-        "e.token_ids[0] == prompt_ids[0] and e.token_ids[-1] == prompt_ids[len(e.token_ids) - 1]",
-    ),
-    "the ids as text": ("lookup", "str(prompt_ids)[1:].startswith(str(e.token_ids)[1:-1])"),
-}
-
-
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_a_lookup_that_does_not_compare_all_ids_fails(cheat):
-    name, condition = CHEATS[cheat]
-    cell = (
-        f"def {name}(entries, prompt_ids):\n"
-        f"    fits = [e for e in entries if len(e.token_ids) < len(prompt_ids) and {condition}]\n"
-        "    return max(fits, key=lambda e: len(e.token_ids), default=None)\n"
-    )
-    assert not run_check(find_check("lookup-longest-entry"), student(cell=cell), 0).passed
-
-
 def test_ids_compared_with_is_fail_in_the_notebook_too():
     cell = solved_cells(STAGE)["longest-common-prefix"].replace("x != y", "x is not y")
     result = run_check(find_check("common-prefix"), student(cell=cell), 0)
@@ -222,311 +201,175 @@ def test_ids_compared_with_is_fail_in_the_notebook_too():
 
 LOG, LOOKUP, MISS = "candidate-log", "lookup", "explain-miss"
 CHAT, PROMPT, KEY = "render-chat", "build-prompt", "cache-key"
-DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
+
+
+def hashed(data):
+    return f"hashlib.sha256({data}).hexdigest()"
+
+
+DIGEST = hashed("json.dumps(fields).encode()")
 PIECES = (
     "[f'{name}={value}' for name, value in zip('ids model tokenizer dtype layout positions tenant'.split(), fields)]"
 )
-CONTEXT = '"role": "context"'
 SYSTEM = 'f"{system}\\n{tools_json}"'
+NEXT_ID = 'ids[common] if common < len(ids) else "end"'
+HITS = 'if row["hit"]'
 
-# Forms of a bug that has another sample in the table: the cell, the changes, the one check that is lost, the bug's key.
+# Mistakes of a kind that no sample has: the check, the cell, the old and the new text
 FORMS = {
-    "one id too far": (
-        (MISS, ('ids[common] if common < len(ids) else "end"', '(ids[common + 1 :] or ["end"])[0]')),
-        ("miss-explained", None),
+    "one id too far": ("miss-explained", MISS, NEXT_ID, '(ids[common + 1 :] or ["end"])[0]'),
+    "id 0 as an end": ("miss-explained", MISS, NEXT_ID, 'next(iter(ids[common:]), None) or "end"'),
+    "different stored ids": ("miss-explained", MISS, "len(stored_ids)", "len(set(stored_ids))"),
+    "different ids in the log": ("log-of-candidates", LOG, '"n": n', '"n": len(set(entry.token_ids))'),
+    "ids as a set": (
+        "lookup-longest-entry",
+        LOOKUP,
+        HITS,
+        "if set(entry.token_ids) <= set(prompt_ids) and len(entry.token_ids) < len(prompt_ids)",
     ),
-    "id 0 as an end": (
-        (MISS, ('ids[common] if common < len(ids) else "end"', 'next(iter(ids[common:]), None) or "end"')),
-        ("miss-explained", "zero-is-no-id"),
+    "ids as a string": (
+        "lookup-longest-entry",
+        LOOKUP,
+        HITS,
+        'if str(prompt_ids)[1:].startswith(str(entry.token_ids)[1:-1]) and row["gate"]',
     ),
-    "the stored id looked up": (
-        (
-            MISS,
-            (
-                "common = longest_common_prefix(stored_ids, live_ids)",
-                "n = longest_common_prefix(stored_ids, live_ids)\n"
-                "    common = stored_ids.index(stored_ids[n]) if n < len(stored_ids) else n",
-            ),
-        ),
-        ("miss-explained", "difference-looked-up"),
-    ),
-    "the number of different stored ids": (
-        (MISS, ("len(stored_ids)", "len(set(stored_ids))")),
-        ("miss-explained", None),
-    ),
-    "the number of different ids in the log": (
-        (LOG, ('"n": n', '"n": len(set(entry.token_ids))')),
-        ("log-of-candidates", None),
-    ),
-    "entries by halves": (
-        (
-            LOOKUP,
-            (
-                "    return max(hits, key=lambda entry: len(entry.token_ids), default=None)",
-                "    by_length = sorted(entries, key=lambda entry: len(entry.token_ids))\n"
-                "    low, high = 0, len(by_length)\n"
-                "    while low < high:\n"
-                "        middle = (low + high) // 2\n"
-                "        low, high = (middle + 1, high) if by_length[middle] in hits else (low, middle)\n"
-                "    return by_length[low - 1] if low else None",
-            ),
-        ),
-        ("lookup-longest-entry", "lookup-stops-at-a-miss"),
-    ),
-    "the first live id is looked at": (
-        (MISS, ("    common =", "    assert live_ids[0] >= 0\n    common =")),
-        ("miss-explained", "miss-empty-list"),
-    ),
-    "roles in turn required": (
-        (
-            CHAT,
-            (
-                '    text = ""\n',
-                '    roles = [m["role"] for m in messages if m["role"] in ("user", "assistant")]\n'
-                '    if any(a == b for a, b in zip(roles, roles[1:])):\n        raise ValueError("roles in turn")\n'
-                '    text = ""\n',
-            ),
-        ),
-        ("turn-is-a-prefix", "messages-not-one-by-one"),
-    ),
-    "one message of the system's": (
-        (
-            CHAT,
-            (
-                "        thought =",
-                '        if message["role"] == "system" and text:\n            continue\n        thought =',
-            ),
-        ),
-        ("turn-is-a-prefix", "messages-not-one-by-one"),
+    "the first and the last id": (
+        "lookup-longest-entry",
+        LOOKUP,
+        HITS,
+        'if row["gate"] and row["common"] and entry.token_ids[-1] == prompt_ids[row["n"] - 1]',
     ),
     "messages of the system's first": (
-        (CHAT, ("in messages:", 'in sorted(messages, key=lambda m: m["role"] != "system"):')),
-        ("turn-is-a-prefix", "messages-not-one-by-one"),
+        "turn-is-a-prefix",
+        CHAT,
+        "in messages:",
+        'in sorted(messages, key=lambda m: m["role"] != "system"):',
     ),
     "messages of the context last": (
-        (CHAT, ("in messages:", 'in sorted(messages, key=lambda m: m["role"] == "context"):')),
-        ("turn-is-a-prefix", "messages-not-one-by-one"),
+        "turn-is-a-prefix",
+        CHAT,
+        "in messages:",
+        'in sorted(messages, key=lambda m: m["role"] == "context"):',
     ),
     "placeholders filled in": (
-        (CHAT, ("{message['content']}", "{__import__('string').Template(message['content']).safe_substitute()}")),
-        ("turn-is-a-prefix", None),
+        "turn-is-a-prefix",
+        CHAT,
+        "{message['content']}",
+        "{__import__('string').Template(message['content']).safe_substitute()}",
     ),
     "think block for all": (
-        (CHAT, ('NO_THOUGHT if message["role"] == "assistant" else ""', "NO_THOUGHT")),
-        ("turn-is-a-prefix", "think-for-others"),
+        "turn-is-a-prefix",
+        CHAT,
+        'NO_THOUGHT if message["role"] == "assistant" else ""',
+        "NO_THOUGHT",
     ),
-    "line ends of one kind": (
-        (CHAT, ("{message['content']}", "{message['content'].replace(chr(13) + chr(10), chr(10))}")),
-        ("turn-is-a-prefix", "carriage-returns-removed"),
+    "nothing for no messages": (
+        "turn-is-a-prefix",
+        CHAT,
+        "if add_generation_prompt",
+        "if add_generation_prompt and messages",
     ),
-    "no messages, no generation prompt": (
-        (CHAT, ("if add_generation_prompt", "if add_generation_prompt and messages")),
-        ("turn-is-a-prefix", None),
-    ),
-    "notes as a set": ((PROMPT, ("list(notes)", "list(set(notes))")), ("volatile-last", "context-lines")),
-    "notes sorted": ((PROMPT, ("list(notes)", "sorted(notes)")), ("volatile-last", "context-lines")),
+    "notes as a set": ("volatile-last", PROMPT, "list(notes)", "list(set(notes))"),
+    "notes sorted": ("volatile-last", PROMPT, "list(notes)", "sorted(notes)"),
+    "no note twice": ("volatile-last", PROMPT, "list(notes)", "list(dict.fromkeys(notes))"),
     "notes before the time": (
-        (PROMPT, ("([] if now is None else [now]) + list(notes)", "list(notes) + ([] if now is None else [now])")),
-        ("volatile-last", "context-lines"),
+        "volatile-last",
+        PROMPT,
+        "([] if now is None else [now]) + list(notes)",
+        "list(notes) + ([] if now is None else [now])",
     ),
-    "context as user": ((PROMPT, (CONTEXT, '"role": "user"')), ("volatile-last", "context-role")),
-    "a message of the system's last": (
-        (PROMPT, (CONTEXT, '"role": "system"'), ("if changing:", "if True:")),
-        ("volatile-last", "empty-context"),
-    ),
-    "words behind the tools": (
-        (PROMPT, (SYSTEM, 'f"{system}\\n{tools_json}\\nUse them."')),
-        ("volatile-last", None),
-    ),
-    "the system text without its last blank": (
-        (PROMPT, (SYSTEM, 'f"{system.strip()}\\n{tools_json}"')),
-        ("volatile-last", "message-stripped"),
-    ),
-    "no note twice": ((PROMPT, ("list(notes)", "list(dict.fromkeys(notes))")), ("volatile-last", "notes-left-out")),
-    "no message of the system's in the conversation": (
-        (PROMPT, ("*messages]", '*(m for m in messages if m["role"] != "system")]')),
-        ("volatile-last", "messages-rewritten"),
-    ),
-    "no context in the conversation": (
-        (PROMPT, ("*messages]", '*(m for m in messages if m["role"] != "context")]')),
-        ("volatile-last", "messages-rewritten"),
-    ),
-    "tools in ASCII, and nothing else": (
-        (PROMPT, ("sort_keys=True)", 'sort_keys=True, ensure_ascii=False).encode("ascii", "ignore").decode()')),
-        ("canonical-tools", "tools-changed"),
-    ),
-    "no key without a value in the tools": (
-        (
-            PROMPT,
-            (
-                "json.dumps(tools,",
-                "json.dumps([{k: v for k, v in tool.items() if v is not None} for tool in tools],",
-            ),
-        ),
-        ("canonical-tools", "tools-left-out"),
-    ),
-    "words before the tools": ((PROMPT, (SYSTEM, 'f"{system}\\nTools: {tools_json}"')), ("canonical-tools", None)),
-    "no line for the tools": ((PROMPT, (SYSTEM, 'f"{system} {tools_json}"')), ("volatile-last", None)),
-    "system text and tools as user": (
-        (PROMPT, ('"role": "system"', '"role": "user"')),
-        ("volatile-last", "system-role"),
-    ),
-    "the four newest messages": ((PROMPT, ("*messages]", "*messages[-4:]]")), ("volatile-last", "messages-window")),
-    "forty messages at most": ((PROMPT, ("*messages]", "*messages[-40:]]")), ("volatile-last", "messages-window")),
+    "a letter after each line": ("volatile-last", PROMPT, '"\\n".join', '"x\\n".join'),
+    "words after the tools": ("volatile-last", PROMPT, SYSTEM, 'f"{system}\\n{tools_json}\\nUse them."'),
+    "no last blank of the system text": ("volatile-last", PROMPT, SYSTEM, 'f"{system.strip()}\\n{tools_json}"'),
+    "no line for the tools": ("volatile-last", PROMPT, SYSTEM, 'f"{system} {tools_json}"'),
+    "forty messages at most": ("volatile-last", PROMPT, "*messages]", "*messages[-40:]]"),
     "no message twice": (
-        (PROMPT, ("*messages]", "*(m for i, m in enumerate(messages) if m not in messages[:i])]")),
-        ("volatile-last", "messages-rewritten"),
+        "volatile-last",
+        PROMPT,
+        "*messages]",
+        "*(m for i, m in enumerate(messages) if m not in messages[:i])]",
     ),
-    "no empty message": (
-        (PROMPT, ("*messages]", '*(m for m in messages if m["content"])]')),
-        ("volatile-last", "messages-rewritten"),
+    "no empty message": ("volatile-last", PROMPT, "*messages]", '*(m for m in messages if m["content"])]'),
+    "no message of the system's": (
+        "volatile-last",
+        PROMPT,
+        "*messages]",
+        '*(m for m in messages if m["role"] != "system")]',
     ),
     "two messages of the system's": (
-        (PROMPT, (SYSTEM + "}", 'system}, {"role": "system", "content": tools_json}')),
-        ("volatile-last", "tools-behind-messages"),
+        "volatile-last",
+        PROMPT,
+        SYSTEM + "}",
+        'system}, {"role": "system", "content": tools_json}',
     ),
-    "tools in reverse": ((PROMPT, ("dumps(tools", "dumps(tools[::-1]")), ("canonical-tools", "tools-sorted")),
-    "tools as a tuple's text": (
-        (PROMPT, ("json.dumps(tools, sort_keys=True)", "'\\n'.join(json.dumps(t, sort_keys=True) for t in tools)")),
-        ("canonical-tools", None),
+    "tools in ASCII, and nothing else": (
+        "canonical-tools",
+        PROMPT,
+        "sort_keys=True)",
+        'sort_keys=True, ensure_ascii=False).encode("ascii", "ignore").decode()',
     ),
+    "no key without a value in the tools": (
+        "canonical-tools",
+        PROMPT,
+        "json.dumps(tools,",
+        "json.dumps([{k: v for k, v in tool.items() if v is not None} for tool in tools],",
+    ),
+    "words before the tools": ("canonical-tools", PROMPT, SYSTEM, 'f"{system}\\nTools: {tools_json}"'),
+    "tools in reverse": ("canonical-tools", PROMPT, "dumps(tools", "dumps(tools[::-1]"),
 }
 
-# Expressions for a key, in place of the digest
+# Expressions for a key, in place of the digest, for which no sample stands
 KEYS = {
-    "twelve digits": (f"{DIGEST}[:12]", "key-too-short"),
-    "fifteen digits": (f"{DIGEST}[:15]", "key-too-short"),
-    "seven bytes, in digits": (f"bytes.fromhex({DIGEST})[:7].hex()", "key-too-short"),
-    "half a digest, twice": (f"{DIGEST}[:8] * 2", "key-too-short"),
-    "bytes": (DIGEST.replace("hexdigest", "digest"), "key-not-a-text"),
-    "a tuple": ("(tuple(token_ids), *fields[1:])", "key-not-a-text"),
-    "the name of a character's number": (
-        "hashlib.sha256(json.dumps(fields, ensure_ascii=False).encode('ascii', 'xmlcharrefreplace')).hexdigest()",
-        "key-letters-lost",
+    "twelve digits": f"{DIGEST}[:12]",
+    "fifteen digits": f"{DIGEST}[:15]",
+    "a tuple": "(tuple(token_ids), *fields[1:])",
+    "the name of a character's number": hashed(
+        "json.dumps(fields, ensure_ascii=False).encode('ascii', 'xmlcharrefreplace')"
     ),
-    "an array of texts": (
-        "hashlib.sha256(json.dumps(token_ids).encode() + np.array(fields[1:]).tobytes()).hexdigest()",
-        "key-nul-lost",
-    ),
-    "single blanks": (
-        "json.dumps([token_ids, *(__import__('re').sub(r'(?<=\\S)\\s+(?=\\S)', ' ', text) for text in fields[1:])])",
-        "key-normalized",
-    ),
-    "a path in its normal form": (
-        "json.dumps([token_ids, __import__('posixpath').normpath(model), *fields[2:]])",
-        "key-normalized",
-    ),
-    "the layout without its blanks": (
-        "json.dumps([*fields[:4], layout.replace(' ', ''), *fields[5:]])",
-        "key-normalized",
-    ),
-    "a bar left out of the fields": (
-        "'|'.join(str(field).replace('|', '') for field in fields)",
-        "key-separator-replaced",
-    ),
-    "a backslash before a bar": (
-        r"""'|'.join(str(field).replace('|', '\\|') for field in fields)""",
-        "key-separator-in-field",
-    ),
-    "a bar doubled, digested": (
-        "hashlib.sha256('|'.join(str(field).replace('|', '||') for field in fields).encode()).hexdigest()",
-        "key-separator-in-field",
-    ),
-    "quotes around the fields": (
-        "hashlib.sha256(','.join(f'\"{field}\"' for field in fields).encode()).hexdigest()",
-        "key-separator-in-field",
-    ),
-    "a tenant for nobody": ("json.dumps([*fields[:6], tenant or 'default'])", "key-empty-lost"),
-    "lengths in two bytes": (
-        "b''.join(len(x).to_bytes(2, 'big') + x for x in (f.encode() for f in [str(token_ids), *fields[1:]])).hex()",
-        "key-long-text",
-    ),
-    "ids added up": (
-        "json.dumps([sum(i * pow(257, n, 2**128) for n, i in enumerate(token_ids)) % 2**128, *fields[1:]])",
-        "key-added-up",
-    ),
-    "ids added up with a large factor": (
-        "json.dumps([sum(i * pow(1_000_003, n, 2**64) for n, i in enumerate(token_ids)) % 2**64, *fields[1:]])",
-        "key-added-up",
-    ),
-    "sums of the ids": (
-        "json.dumps([[len(token_ids), sum(token_ids), sum(i * n for n, i in enumerate(token_ids))], *fields[1:]])",
-        "key-ignores-id-order",
-    ),
-    "four digits behind a word": (f"'prefix-cache-' + {DIGEST}[:4]", "key-too-short"),
-    "a checksum as a text": ("str(__import__('zlib').adler32(json.dumps(fields).encode()))", "key-too-short"),
-    "16 bits as a number": (f"int({DIGEST}[:4], 16)", "key-not-a-text"),
-    "a whole digest as a number": (f"int({DIGEST}, 16)", "key-not-a-text"),
-    "named fields": (f"'|'.join({PIECES})", "key-separator-in-field"),
-    "named fields, digested": (
-        f"hashlib.sha256('|'.join({PIECES}).encode()).hexdigest()",
-        "key-separator-in-field",
-    ),
-    "named fields with a semicolon": (f"'; '.join({PIECES})", "key-separator-in-field"),
-    "named fields on lines, digested": (
-        f"hashlib.sha256(chr(10).join({PIECES}).encode()).hexdigest()",
-        "key-separator-in-field",
-    ),
+    "an array of texts": hashed("json.dumps(token_ids).encode() + np.array(fields[1:]).tobytes()"),
+    "single blanks": "json.dumps([token_ids, *(' '.join(text.split()) for text in fields[1:])])",
+    "a path in its normal form": "json.dumps([token_ids, __import__('posixpath').normpath(model), *fields[2:]])",
+    "a bar left out of the fields": "'|'.join(str(field).replace('|', '') for field in fields)",
+    "a backslash before a bar": r"""'|'.join(str(field).replace('|', '\\|') for field in fields)""",
+    "a bar doubled, digested": hashed("'|'.join(str(field).replace('|', '||') for field in fields).encode()"),
+    "quotes around the fields": hashed("','.join(f'\"{field}\"' for field in fields).encode()"),
+    "a tenant for nobody": "json.dumps([*fields[:6], tenant or 'default'])",
+    "lengths in two bytes": "str([(len(x).to_bytes(2, 'big'), x) for x in map(str, fields)])",
+    "a sum of ids": "str([sum(i * pow(257, n, 2**128) for n, i in enumerate(token_ids)) % 2**128, *fields[1:]])",
+    "a large factor": "str([sum(i * pow(1_000_003, n, 2**64) for n, i in enumerate(token_ids)) % 2**64, *fields[1:]])",
+    "sums of the ids": "str([len(token_ids), sum(token_ids), np.arange(len(token_ids)) @ token_ids, *fields[1:]])",
+    "a checksum as a text": "str(__import__('zlib').adler32(json.dumps(fields).encode()))",
+    "a whole digest as a number": f"int({DIGEST}, 16)",
+    "named fields, digested": hashed(f"'|'.join({PIECES}).encode()"),
+    "named fields on lines, digested": hashed(f"chr(10).join({PIECES}).encode()"),
     "letters for names, sorted": (
-        "hashlib.sha256(f'd={dtype},l={layout},m={model},p={positions},t={tenant},{tokenizer},{fields[0]}'.encode())"
-        ".hexdigest()",
-        "key-separator-in-field",
+        hashed("f'd={dtype},l={layout},m={model},p={positions},t={tenant},{tokenizer},{fields[0]}'.encode()")
     ),
-    "a border of one's own": ("'<my own border>'.join(map(str, fields))", "key-separator-in-field"),
-    "an odd border, digested": (
-        "hashlib.sha256('<sep>'.join(map(str, fields)).encode()).hexdigest()",
-        "key-separator-in-field",
-    ),
-    "a digest of each, run together": (
-        "hashlib.sha256(''.join(map(str, fields)).encode()).hexdigest()",
-        "key-runs-together",
-    ),
-    "the hash by its own name": ("str((tuple(token_ids), *fields[1:]).__hash__())", "key-salted"),
-    "the text of a set": (
-        "hashlib.sha256(str((token_ids, frozenset(enumerate(fields[1:])))).encode()).hexdigest()",
-        "key-salted",
-    ),
-    "a name without its folder": (
-        "hashlib.sha256(json.dumps([fields[0], model.split('/')[-1], *fields[2:]]).encode()).hexdigest()",
-        "key-field-cut",
-    ),
-    "a folder without the name": (
-        "hashlib.sha256(json.dumps([*fields[:2], tokenizer.split('/')[0], *fields[3:]]).encode()).hexdigest()",
-        "key-field-cut",
-    ),
-    "the ends of a text": (
-        "hashlib.sha256(json.dumps([*fields[:6], tenant[:20] + tenant[-20:]]).encode()).hexdigest()",
-        "key-field-cut",
-    ),
-    "marshal": ("hashlib.sha256(__import__('marshal').dumps(fields)).hexdigest()", "key-by-identity"),
-    "ASCII and nothing else": ("repr(fields).encode('ascii', 'ignore').decode()", "key-letters-lost"),
-    "Latin 1": ("repr(fields).encode('latin-1', 'replace').decode('latin-1')", "key-letters-lost"),
-    "one form for accents": ("__import__('unicodedata').normalize('NFC', repr(fields))", "key-letters-lost"),
-    "blanks at the ends": ("json.dumps([token_ids, *(text.strip() for text in fields[1:])])", "key-normalized"),
-    "ids in seven bits": ("json.dumps([[i % 128 for i in token_ids], *fields[1:]])", "key-ids-wrap"),
-    "ids in fifteen bits": ("json.dumps([[i % 32768 for i in token_ids], *fields[1:]])", "key-ids-wrap"),
-    "the sum of the ids, to be read": ("json.dumps([sum(token_ids), *fields[1:]])", "key-ignores-id-order"),
-    "the number of ids": ("json.dumps([len(token_ids), *fields[1:]])", "key-ignores-ids"),
-    "the first id": ("json.dumps([token_ids[0], *fields[1:]])", "key-some-ids"),
-    "the first 4,096 ids": ("json.dumps([token_ids[:4096], *fields[1:]])", "key-some-ids"),
+    "a border of one's own": "'<my own border>'.join(map(str, fields))",
+    "an odd border, digested": hashed("'<sep>'.join(map(str, fields)).encode()"),
+    "the hash by its own name": "str((tuple(token_ids), *fields[1:]).__hash__())",
+    "the text of a set": hashed("str((token_ids, frozenset(enumerate(fields[1:])))).encode()"),
+    "a name without its folder": hashed("json.dumps([fields[0], model.split('/')[-1], *fields[2:]]).encode()"),
+    "a folder without the name": hashed("json.dumps([*fields[:2], tokenizer.split('/')[0], *fields[3:]]).encode()"),
+    "the ends of a text": hashed("json.dumps([*fields[:6], tenant[:20] + tenant[-20:]]).encode()"),
+    "marshal": hashed("__import__('marshal').dumps(fields)"),
+    "Latin 1": "repr(fields).encode('latin-1', 'replace').decode('latin-1')",
+    "ids in fifteen bits": "json.dumps([[i % 32768 for i in token_ids], *fields[1:]])",
+    "the first 4,096 ids": "json.dumps([token_ids[:4096], *fields[1:]])",
 }
-FORMS |= {name: ((KEY, (DIGEST, form)), ("key-separates", bug)) for name, (form, bug) in KEYS.items()}
+FORMS |= {name: ("key-separates", KEY, DIGEST, form) for name, form in KEYS.items()}
+
+
+def changed(mark, old, new):
+    cell = solved_cells(STAGE)[mark]
+    assert cell.count(old) == 1, old
+    return student(cell=cell.replace(old, new))
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_another_form_of_a_bug_costs_its_check_and_is_named(form):
-    (mark, *changes), (check_id, bug) = FORMS[form]
-    cell = solved_cells(STAGE)[mark]
-    for old, new in changes:
-        assert cell.count(old) == 1, old
-        cell = cell.replace(old, new)
-    mine = student(cell=cell)
-    for seed in range(3):
-        checks = checks_of(STAGE) if seed == 0 else [find_check(check_id)]
-        failed = {c.id: r for c in checks if not (r := run_check(c, mine, seed)).passed}
-        assert list(failed) == [check_id]
-        result = failed[check_id]
-        assert (result.bug.key if result.bug else None) == bug, result.message
+def test_another_form_of_a_mistake_costs_its_check(form):
+    check_id, *change = FORMS[form]
+    assert not any(run_check(find_check(check_id), changed(*change), seed).passed for seed in range(2))
 
 
 # Templates that write another text, by what is changed in the cell
@@ -598,8 +441,10 @@ def test_a_key_of_any_form_is_good(form):
 
 
 def test_every_check_has_its_cell():
-    cells = read_stage(find_stage(STAGE), SOLUTIONS)
-    assert [c.name for c in cells if c.kind == "check"] == [c.id for c in checks_of(STAGE)]
+    named = [c.name for c in read_stage(find_stage(STAGE), SOLUTIONS) if c.kind == "check"]
+    steps = {c.id for c in checks_and_steps_of(STAGE)} - {c.id for c in checks_of(STAGE)}
+    assert [name for name in named if name not in steps] == [c.id for c in checks_of(STAGE)]
+    assert steps < set(named)
 
 
 # Entries, tuples and another process, as the checks ask for them
@@ -676,20 +521,20 @@ def test_a_function_that_hashes_is_noticed(body, hashes):
 ABOUT = {"ids": "token_ids", "model": "model", "tenant": "tenant"}
 PIECES_IN_A_SET = ", ".join(f'f"{name}={{{value}!r}}"' for name, value in ABOUT.items())
 
-# What a key holds besides its fields: what the cell begins with, the expression, the bug's key
+# What a key holds besides its fields: what the cell begins with, the expression
 OF_ONE_PROCESS = {
-    "the order of a set": ("", f"{{{PIECES_IN_A_SET}}}", "key-salted"),
-    "a random number": ("import secrets\nSALT = secrets.token_hex(8)\n", "SALT", "key-of-one-process"),
-    "the time of the start": ("import time\nSTARTED = time.time()\n", "STARTED", "key-of-one-process"),
-    "the number of the process": ("import os\n", "os.getpid()", "key-of-one-process"),
-    "a running number": ("SEEN = {}\n", "SEEN.setdefault(str(fields), len(SEEN))", "key-of-one-process"),
+    "the order of a set": ("", f"{{{PIECES_IN_A_SET}}}"),
+    "a random number": ("import secrets\nSALT = secrets.token_hex(8)\n", "SALT"),
+    "the time of the start": ("import time\nSTARTED = time.time()\n", "STARTED"),
+    "the number of the process": ("import os\n", "os.getpid()"),
+    "a running number": ("SEEN = {}\n", "SEEN.setdefault(str(fields), len(SEEN))"),
 }
 
 
 @pytest.mark.parametrize("form", OF_ONE_PROCESS)
 def test_a_key_that_holds_something_of_its_process_is_found_out_in_a_new_one(form):
     """Such as the order of a set: texts made of the arguments hash as they do in this process."""
-    begin, held, bug = OF_ONE_PROCESS[form]
+    begin, held = OF_ONE_PROCESS[form]
     cell = begin + solved_cells(STAGE)[KEY].replace("json.dumps(fields)", f"str([fields, {held}])")
     assert run_check(find_check("key-separates"), student(cell=cell), 0).passed  # a notebook has no other process
     with tempfile.TemporaryDirectory() as folder:
@@ -697,7 +542,7 @@ def test_a_key_that_holds_something_of_its_process_is_found_out_in_a_new_one(for
         given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
         cells = [Cell("imports", "import hashlib, json"), Cell(KEY, cell)]
         result = grade_submission(cells, find_stage(STAGE), lambda check_id: 0, given)
-    assert result.results[-1].bug.key == bug
+    assert result.results[-1].bug.key == "key-salted"
 
 
 def test_hashing_is_noticed_in_methods_and_behind_a_cache_and_odd_objects_do_no_harm():
