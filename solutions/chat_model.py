@@ -405,7 +405,11 @@ autograder.check("chatml-turns")
 
 # %% solution="chat"
 class Chat:
-    """A conversation with a chat model. `messages` are the dicts that render_chatml takes; `log` has a dict a turn."""
+    """A conversation with a chat model. `log` is a list with a dict for each turn.
+
+    `messages` is a list of the dicts that render_chatml takes; messages.clear() begins a new conversation, whose
+    prompts may reuse what the cache still holds. `reuse` may be changed between turns.
+    """
 
     def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):
         """reuse: whether rows of earlier turns are used. render: makes the text of the messages."""

@@ -117,6 +117,9 @@ END_KEPT = define(
     "end-token-kept", "the end token is in the answer", "The answer ends with tokenizer.end_id, which is no part of it."
 )
 END_IGNORED = define("end-token-ignored", "the end token is ignored", "The answer goes on after tokenizer.end_id.")
+EACH_NOT_CALLED = define(
+    "each-not-called", "each is not called", "Call each(id) as soon as an id is known, once for each."
+)
 REFUSED_STAYS = define(
     "refused-message-stays",
     "a refused message stays",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -110,7 +111,8 @@ def _ending(model: JudgeLlama, new_ids: list[int]) -> JudgeLlama:
 
 
 def begin(student, model, reuse):
-    return student.handle("Chat", model, ByteTokenizer(), reuse)
+    """A new conversation; reuse is what a Chat does when nothing is said about it."""
+    return student.handle("Chat", model, ByteTokenizer(), *([] if reuse else [False]))
 
 
 def send(student, chat, text, model):
@@ -137,7 +139,26 @@ def chat_reuse(student, cases):
                 )
             if work is not None and not reuse and work < least:
                 raise Failure(None, f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
+    again(student, cases)
     refused(student, cases)
+
+
+def again(student, cases):
+    """After messages.clear() the first message is sent once more: of its prompt every id is known."""
+    talk = clear_conversation(cases, TEXTS[1:3], "text")
+    chat, spare = (begin(student, talk.model, True) for _ in range(2))
+    turn = talk.turns[0]
+    shown = student.attribute(spare, "messages", returns="handle")  # a list in the student's process
+    each = student.attribute(shown, "append", returns="handle")
+    expect_ids(student.method(chat, "send", turn.text, N_NEW, each, returns="ids"), turn.new_ids, "the first turn")
+    if student.attribute(spare, "messages") != turn.new_ids:
+        raise Failure("each is called with each new id.", "It was called otherwise.", own.EACH_NOT_CALLED)
+    student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
+    new_ids, _ = send(student, chat, turn.text, talk.model)
+    expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
+    row = student.attribute(chat, "log")[-1]
+    if row.get("reused") != turn.prompt - 1:
+        raise Failure("Of a prompt whose ids are all known, one is computed.", "The log says otherwise.")
 
 
 def expect_ids(new_ids, right, what):
@@ -190,8 +211,11 @@ def chat_log(student, cases):
     for reuse in (True, False):
         talk = clear_conversation(cases, TEXTS[:4], "text")
         chat = begin(student, talk.model, reuse)
+        taken = []
         for turn in talk.turns:
+            start = time.perf_counter()
             student.method(chat, "send", turn.text, N_NEW, returns="none")
+            taken.append(time.perf_counter() - start)
         log = student.attribute(chat, "log")
         if not isinstance(log, list) or len(log) != len(talk.turns):
             raise Failure(None, f"After {len(talk.turns)} turns, log is not a list of {len(talk.turns)} dicts.")
@@ -200,7 +224,7 @@ def chat_log(student, cases):
             right = {"prompt": turn.prompt, "reused": shared, "computed": turn.prompt - shared}
             wrong = [key for key in right if not isinstance(row, dict) or row.get(key) != right[key]]
             seconds = row.get("seconds") if isinstance(row, dict) else None
-            if not isinstance(seconds, float) or not 0 < seconds < 1e4:
+            if not isinstance(seconds, float) or not 0 < seconds <= taken[number - 1]:  # the whole call took longer
                 wrong.append("seconds")
             if wrong:
                 raise Failure(None, f"In turn {number} with reuse={reuse}, log is wrong about {', '.join(wrong)}.")

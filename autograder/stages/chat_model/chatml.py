@@ -39,6 +39,8 @@ def chatml_template(student, cases):
         messages.append({"role": "user", "content": f" {i} \n"})
         for prompt in (False, True):
             expect_text(render(student, messages, prompt), messages, prompt)
+    messages = [{"role": "assistant", "content": "Hello."}, {"role": "user", "content": "Who?"}]
+    expect_text(render(student, messages, True), messages, True)
     messages = conversation(cases, 1, None, "default")
     if student.plain("render_chatml", messages) != chatml(messages):
         raise Failure(None, "Without add_generation_prompt, the text is not that of False.")
