@@ -155,11 +155,13 @@ class _Session:
         return {"because": self.cell_errors.get(label, ""), "not_parsed": label in self.not_parsed}
 
     def renew(self, other_hashes: bool) -> None:
-        """End the process and begin another, in which text hashes otherwise if `other_hashes`."""
+        """End the process and begin another; with `other_hashes`, also with another day and another folder."""
         if self._worker is not None and not self._worker.closed:
             self._left()
             with contextlib.suppress(WorkerGone, OSError):  # then it is begun as the first was
                 self._worker.begin_anew(other_hashes)
+                if other_hashes:
+                    self._worker.request({"op": "go_elsewhere"})
                 self._run_cells(self._worker, first=False)
         self.ensure_worker()
 

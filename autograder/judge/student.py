@@ -118,7 +118,8 @@ class StudentError(Exception):
 class Student:
     """Talks to a Runtime through `perform`, which takes a request and gives the reply.
 
-    renew: begins a new process in which the student's cells have run, with other hashes of texts if given True.
+    renew: begins a new process in which the student's cells have run; with True, one in which strings hash otherwise,
+        on another day and in another folder.
     """
 
     def __init__(
@@ -267,7 +268,8 @@ class Student:
     def begin_anew(self, other_hashes: bool | None = None) -> bool:
         """Go on in another process, to which nothing of this one comes but what is passed: no handle, no file.
 
-        other_hashes: whether strings hash otherwise there; None: only where the student's code is seen to hash.
+        other_hashes: whether strings hash otherwise there, on another day and in another folder; None: only where the
+            student's code is seen to hash.
         False, and nothing happens, where there is no other process, as in a notebook's own kernel.
         """
         if self._renew is None:

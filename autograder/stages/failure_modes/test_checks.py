@@ -527,13 +527,18 @@ OF_ONE_PROCESS = {
     "a random number": ("import secrets\nSALT = secrets.token_hex(8)\n", "SALT"),
     "the time of the start": ("import time\nSTARTED = time.time()\n", "STARTED"),
     "the number of the process": ("import os\n", "os.getpid()"),
+    "a hash by another way": ("import builtins\n", "getattr(builtins, 'ha' 'sh')(str(model))"),
+    "the day": ("import datetime\n", "datetime.date.today()"),
+    "the hour": ("from datetime import datetime\n", "datetime.now().isoformat()[:13]"),
+    "the year": ("import time\n", "time.strftime('%Y')"),
+    "the folder": ("import os\n", "os.getcwd()"),
     "a running number": ("SEEN = {}\n", "SEEN.setdefault(str(fields), len(SEEN))"),
 }
 
 
 @pytest.mark.parametrize("form", OF_ONE_PROCESS)
 def test_a_key_that_holds_something_of_its_process_is_found_out_in_a_new_one(form):
-    """Such as the order of a set: texts made of the arguments hash as they do in this process."""
+    """Such as the order of a set: strings made of the arguments hash as they do in this process."""
     begin, held = OF_ONE_PROCESS[form]
     cell = begin + solved_cells(STAGE)[KEY].replace("json.dumps(fields)", f"str([fields, {held}])")
     assert run_check(find_check("key-separates"), student(cell=cell), 0).passed  # a notebook has no other process

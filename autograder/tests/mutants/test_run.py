@@ -86,9 +86,9 @@ def test_a_mutant_that_was_caught_before_is_told():
 
 
 def test_a_name_is_doubtful_in_a_cell_where_no_sample_has_that_mistake():
-    of_lookup = {"lookup-longest-entry": "lookup-shortest"}
+    of_lookup = {"lookup-longest-entry": "lookup-not-longest"}
     verdicts = [verdict("right", names=of_lookup), verdict("wrong", names=of_lookup, cell="render-chat")]
-    assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-shortest  wrong"]
+    assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-not-longest  wrong"]
 
 
 def test_what_ended_or_is_missing_is_no_doubtful_name():
