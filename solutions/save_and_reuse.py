@@ -165,7 +165,7 @@ autograder.charts.token_strip(
 # ## The saved cache stays pristine
 #
 # The suffix needs a cache to append its rows to. If it appends them to `saved`, the next request finds the first one's
-# tokens behind the prefix and takes them for a part of its own prompt. So:
+# tokens after the prefix and takes them for a part of its own prompt. So:
 #
 # > **A request works on a clone. After it, `saved` is byte for byte what it was, also when the request failed.**
 #
@@ -181,6 +181,10 @@ autograder.charts.token_strip(
 # ## Reuse
 #
 # Now write it. The function gets no prefix ids, only the saved cache and the prefix's length.
+#
+# **The step counts or it does not.** Five of the six checks below belong together, and they are worth 8 of the 14
+# points. If the logits are wrong, as they are when the positions are reset, or if a request changes `saved`, none of
+# the five gives points. The messages say which of the two it is.
 
 
 # %% solution="generate-with-prefix"
@@ -210,8 +214,8 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
 #
 # </details>
 #
-# Six checks follow, one for each thing that can go wrong. They run your function on the trained model and on small
-# random models of odd sizes, with prefixes of every length up to the limit.
+# Six checks follow, one for each thing that can go wrong; the first five give their points together. They run your
+# function on the trained model and on small random models of odd sizes, with prefixes of every length up to the limit.
 #
 # **Same answer.** The logits must be those of running the whole prompt from scratch.
 
@@ -248,7 +252,8 @@ autograder.check("cache-is-used")
 
 # %% [markdown]
 # **Clear errors.** Where an error is due, `ValueError` and `IndexError` both count, whoever raises them. A `TypeError`
-# or an `UnboundLocalError` does not: it happens by accident, and says nothing to the caller.
+# or an `UnboundLocalError` does not: it happens by accident, and says nothing to the caller. The logits of a request
+# that fits must be right here too.
 
 # %% check="reuse-refusals"
 autograder.check("reuse-refusals")
@@ -327,10 +332,10 @@ except (ValueError, IndexError) as error:
 # |---|---|---|
 # | arrays | `prefix_ids` | the tokens of the prefix, int64 `[n_seq]` |
 # | | `layers.0.keys`, `layers.0.values`, `layers.1.keys`, ... | float32 `[n_head, n_seq, head_dim]` each |
-# | metadata | `fingerprint`, `prefix_len`, `dtype`, `layout` | the facts below, each as text |
+# | metadata | `fingerprint`, `prefix_len`, `dtype`, `layout` | the facts below, each as a string |
 #
-# The **fingerprint** says which model the cache belongs to. It is a hash, a short text computed from the model's config
-# and the bytes of every weight; when any of them changes, another text comes out.
+# The **fingerprint** says which model the cache belongs to. It is a hash, a short string computed from the model's
+# config and the bytes of every weight; when any of them changes, another string comes out.
 # `autograder.model_fingerprint(weights)` computes it. The name of a model would not do. Train it for one more step, and
 # its name and its shapes are what they were, while every key and every value is another one.
 #
@@ -343,7 +348,7 @@ except (ValueError, IndexError) as error:
 
 # %% solution="cache-facts"
 def cache_facts(prefix_ids, weights):
-    """What a file must say about itself, as text: a dict with fingerprint, prefix_len, dtype and layout.
+    """What a file must say about itself: a dict of strings with fingerprint, prefix_len, dtype and layout.
 
     dtype is always "float32" and layout always "n_head, n_seq, head_dim".
     """
@@ -443,7 +448,7 @@ for wrong in (
 # %% [markdown]
 # ### Write
 #
-# `save_file(tensors, path, metadata)` writes a dict of arrays, and a dict from text to text beside them. Write to
+# `save_file(tensors, path, metadata)` writes a dict of arrays, and a dict from strings to strings beside them. Write to
 # exactly the `path` you are given, and add no ending to it. Check first, and write then: a cache that is wrong must not
 # get onto the disk.
 #
@@ -477,7 +482,7 @@ def write_prefix_cache(path, saved, prefix_ids, weights):
 # This is how a safetensors file is opened:
 #
 #     with safe_open(path, framework="np") as file:
-#         facts = file.metadata()               # a dict of text, or None
+#         facts = file.metadata()               # a dict of strings, or None
 #         names = file.keys()                   # in no useful order
 #         array = file.get_tensor(name)
 #
@@ -516,8 +521,8 @@ def read_prefix_cache(path, weights):
 #
 # Get the metadata and all arrays inside the `with`, and put a `try` around it. `file.metadata() or {}` makes an empty
 # dict of None. For the facts, loop over `cache_facts(prefix_ids, weights).items()` and compare each with
-# `facts.get(field)`. To fill the layers, build each name from the layer's *number*, as the writer did: sorted as text,
-# `layers.10` comes before `layers.2`.
+# `facts.get(field)`. To fill the layers, build each name from the layer's *number*, as the writer did: sorted as
+# strings, `layers.10` comes before `layers.2`.
 #
 # </details>
 #

@@ -45,7 +45,7 @@ STAGES = (
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=2,
+        version=3,
     ),
     Stage(
         "failure-modes",

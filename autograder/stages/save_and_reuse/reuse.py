@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograder.judge.cases import JudgeModel
-from autograder.judge.compare import Sweep, matches
+from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.compare import Sweep
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import StudentError
+from autograder.judge.student import Student
 from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.shared import (
     STAGE,
     UNIT,
     case,
-    reuse_prefix,
-    right_logits,
+    expect_kept_everywhere,
+    expect_right,
+    same_answer,
     save_prefix,
     with_room_for_chunks,
 )
-from autograder.stages.save_and_reuse.suspects import reuse_suspects
 
 
 @check(
@@ -28,26 +28,20 @@ from autograder.stages.save_and_reuse.suspects import reuse_suspects
     title="Reusing the prefix gives the same logits as recomputing",
     watches=("generate_with_prefix",),
 )
-def reuse_equals_recompute(student, cases):
+def reuse_equals_recompute(student: Student, cases: Cases) -> None:
     """The logits after saved prefix and suffix are those of running the whole prompt from scratch."""
     sweep = Sweep(UNIT)
     for model, pairs in _prompt_lengths(cases):
         ids = cases.ids(model, max(map(sum, pairs)), "prompt")
         for p, s in pairs:
             with sweep.at(p):
-                prefix, suffix = ids[:p], ids[p : p + s]
-                sweep.close(
-                    reuse_prefix(student, save_prefix(student, prefix, model), p, suffix, model),
-                    model.reference.logits(ids)[p + s - 1],
-                    name="generate_with_prefix",
-                    axes=("id",),
-                    where=case(model, p, s),
-                    suspects=reuse_suspects(model, prefix, suffix),
-                )
+                saved = save_prefix(student, ids[:p], model)
+                expect_right(student, saved, model, ids[:p], ids[p : p + s], sweep.close, None)
     sweep.finish()
+    expect_kept_everywhere(student, cases)
 
 
-def _prompt_lengths(cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]:
+def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]:
     """(prefix length, suffix length) pairs for each model: short and long ones, and up to exactly n_ctx."""
     small, middle, large = cases.odd
     n = small.config.n_ctx
@@ -64,7 +58,7 @@ def _prompt_lengths(cases) -> Iterator[tuple[JudgeModel, list[tuple[int, int]]]]
 
 
 @check(stage=STAGE, id="position-continues", points=2, title="The suffix continues at position prefix_len")
-def position_continues(student, cases):
+def position_continues(student: Student, cases: Cases) -> None:
     """Token i of the suffix stands at position prefix_len + i, with prefix_len as it was passed."""
     sweep = Sweep(UNIT)
     small, _, large = cases.odd
@@ -76,33 +70,12 @@ def position_continues(student, cases):
     ):
         for p, s in pairs:
             ids = cases.ids(model, p + s, "prompt")
-            prefix, suffix = ids[:p], ids[p:]
             with sweep.at(p):
-                saved = save_prefix(student, prefix, model)
-                expected = right_logits(model, prefix, suffix)
-                sweep.close(
-                    reuse_prefix(student, saved, p, suffix, model),
-                    expected,
-                    name="generate_with_prefix",
-                    axes=("id",),
-                    where=case(model, p, s),
-                    suspects=reuse_suspects(model, prefix, suffix),
-                )
+                saved = save_prefix(student, ids[:p], model)
+                answer = expect_right(student, saved, model, ids[:p], ids[p:], sweep.close, None)
                 for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1, p + 3) if s == 3 else (p + 1,):
-                    if wrong + s > model.config.n_ctx:
-                        continue
-                    _expect_other_answer(student, model, saved, p, wrong, suffix, expected)
+                    if wrong + s <= model.config.n_ctx and same_answer(student, saved, wrong, ids[p:], model, answer):
+                        detail = f"With prefix_len given as {wrong}, the logits are still those of position {p}"
+                        raise Failure(None, f"{detail} ({case(model, p, s)}).", own.PREFIX_LEN_IGNORED)
     sweep.finish()
-
-
-def _expect_other_answer(student, model, saved, p, wrong, suffix, expected):
-    """With a wrong prefix_len the answer must be wrong too, or there must be a clear error."""
-    try:
-        answer = reuse_prefix(student, saved, wrong, suffix, model)
-    except StudentError as error:
-        if error.loud:
-            return
-        raise
-    if matches(answer, expected):
-        detail = f"With prefix_len given as {wrong} for a prefix of {p}, the logits are still those of position {p}"
-        raise Failure(None, f"{detail} ({case(model, p, len(suffix))}).", own.PREFIX_LEN_IGNORED)
+    expect_kept_everywhere(student, cases)

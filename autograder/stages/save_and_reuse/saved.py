@@ -11,7 +11,6 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Student
 from autograder.judge.words import count, tokens
-from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.shared import (
     STAGE,
     UNIT,
@@ -30,7 +29,7 @@ from autograder.stages.save_and_reuse.suspects import wrong_saved
     title="The saved cache holds the prefix, all of it and nothing else",
     watches=("save_prefix_cache",),
 )
-def saved_prefix_exact(student, cases):
+def saved_prefix_exact(student: Student, cases: Cases) -> None:
     """In every layer the saved cache holds the keys and values of the prefix's tokens, one row a token."""
     sweep = Sweep(UNIT)
     small, middle, _ = cases.odd
@@ -54,11 +53,7 @@ def _expect_the_models_own(student: Student, cases: Cases, model: JudgeModel) ->
     """The same ids, saved with one model and with another of its shape."""
     prefix, other = cases.ids(model, 6, "of two models"), random_judge_model(model.config, cases.number("another"))
     save_prefix(student, prefix, model)
-    kv = saved_rows(student, save_prefix(student, prefix, other))
-    if _same_rows(kv, model.reference.run(prefix).kv):
-        detail = f"A prefix that was saved before with another model has that model's rows (on {model.about})."
-        raise Failure(None, detail, own.SAVED_FROM_MEMORY)
-    _expect_rows(kv, other, prefix, len(prefix))
+    _expect_rows(saved_rows(student, save_prefix(student, prefix, other)), other, prefix, len(prefix))
 
 
 def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
@@ -68,23 +63,15 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
     if len(kv) != config.n_layer:
         raise Failure(None, f"The cache has {count(len(kv), 'layer')} where the model has {config.n_layer} ({place}).")
     shapes = {a.shape for pair in kv for a in pair}
-    if shapes != {right[0][0].shape}:
-        if shapes == {(p, config.n_head, config.head_dim)}:
-            raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} ({place}).", own.TOKENS_FIRST)
-        counts = {shape[1] for shape in shapes}
-        if counts == {p}:
-            raise Failure(None, f"Keys and values have shape {list(kv[0][0].shape)} ({place}).")
-        bug = None
-        if counts == {p + 1}:
-            bug = own.GENERATED_ROW_SAVED
-        elif counts == {0}:
-            bug = own.CACHE_EMPTY
-        elif counts == {config.n_ctx} and p < config.n_ctx - 2:  # nearer to the end, it may be a few rows too many
-            bug = own.CACHE_PADDED
-        rows, belong = rows_of(counts), "belongs" if p == 1 else "belong"
-        raise Failure(
-            None, f"The layers have {rows} where {p} {belong} ({place}).", _content_bug(kv, model, ids[:p]) or bug
-        )
+    if {(n_head, head_dim) for n_head, _, head_dim in shapes} != {(config.n_head, config.head_dim)}:
+        shape = list(right[0][0].shape)
+        detail = f"Keys and values have shape {list(kv[0][0].shape)} where {shape} is expected ({place})."
+        raise Failure(None, f"{detail} The axes are [n_head, n_seq, head_dim].")
+    counts = {n_seq for _, n_seq, _ in shapes}
+    if counts != {p}:
+        belong = "belongs" if p == 1 else "belong"
+        detail = f"The layers have {rows_of(counts)} where {p} {belong} ({place})."
+        raise Failure(None, detail, _bug_of_content(kv, model, ids[:p]))
     for layer, (actual, expected) in enumerate(zip(kv, right, strict=True)):
         for name, a, e in zip(("keys", "values"), actual, expected, strict=True):
             scale = float(np.sqrt((e**2).mean()))  # float32 is right to 1e-5 of it, float16 to 1e-3
@@ -92,20 +79,16 @@ def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
             try:
                 expect_close(a, e, name=f"Layer {layer}'s array of {name}", where=place, **options)
             except Failure as failure:
-                raise Failure(None, failure.detail, _content_bug(kv, model, ids[:p])) from None
+                raise Failure(None, failure.detail, _bug_of_content(kv, model, ids[:p])) from None
 
 
-def _content_bug(kv: KV, model: JudgeModel, prefix: list[int]) -> Bug | None:
-    flat = np.concatenate([a.ravel() for pair in kv for a in pair]).astype(np.float64)
+def _bug_of_content(kv: KV, model: JudgeModel, prefix: list[int]) -> Bug | None:
+    flat = np.concatenate([a.ravel() for pair in kv for a in pair])
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(flat).all() and flat.any() and (flat == flat.astype(np.float16)).all():
             return HALF_PRECISION
     for bug, wrong in wrong_saved(model, prefix):
-        if _same_rows(kv, wrong()):
+        pairs = zip(kv, wrong(), strict=True)
+        if all(matches(a, b) for one, two in pairs for a, b in zip(one, two, strict=True)):
             return bug
     return None
-
-
-def _same_rows(kv: KV, other: KV) -> bool:
-    pairs = zip(kv, other, strict=True)
-    return all(matches(a, b) for one, two in pairs for a, b in zip(one, two, strict=True))

@@ -1,7 +1,7 @@
 """What the tables of submissions do not cover: the solution's errors and files field by field, cheats, many seeds."""
 
 import builtins
-import copy
+import functools
 import hashlib
 import json
 import re
@@ -22,6 +22,13 @@ from autograder.toolkit.model.weights import tensors_of
 from autograder.worker.runtime import Runtime
 
 STAGE = "save-and-reuse"
+TOGETHER = (
+    "reuse-equals-recompute",
+    "position-continues",
+    "saved-stays-pristine",
+    "requests-in-turn",
+    "cache-is-used",
+)
 CONFIG = GPT2Config(n_layer=2, n_head=3, n_embd=12, n_ctx=16, n_vocab=29)
 IDS = [5, 0, 28, 7]
 
@@ -39,35 +46,6 @@ def weights():
 @pytest.fixture
 def saved(course, weights):
     return course.save_prefix_cache(IDS, weights)
-
-
-# The solution's errors
-
-
-@pytest.mark.parametrize(
-    ("prefix_len", "suffix", "word"),
-    [
-        (4, [], "empty"),
-        (-1, [1], "positions"),
-        (4, list(range(13)), "positions"),
-        (4, [1, 29], "ids"),
-        (4, [1, -1], "ids"),
-    ],
-)
-def test_what_cannot_be_reused_is_a_value_error(course, weights, saved, prefix_len, suffix, word):
-    with pytest.raises(ValueError, match=word):
-        course.generate_with_prefix(saved, prefix_len, suffix, weights)
-    assert len(saved) == 4
-
-
-@pytest.mark.parametrize("prefix", [[], [1] * 17, [29], [-1]])
-def test_what_cannot_be_saved_is_a_value_error(course, weights, prefix):
-    with pytest.raises(ValueError):
-        course.save_prefix_cache(prefix, weights)
-
-
-def test_a_prefix_of_exactly_n_ctx_can_be_saved(course, weights):
-    assert len(course.save_prefix_cache([1] * 16, weights)) == 16
 
 
 def test_a_wrong_prefix_len_stays_silent_in_the_solution(course, weights, saved):
@@ -92,22 +70,6 @@ def _facts(path):
     return json.loads(data[8 : 8 + size])["__metadata__"]
 
 
-def test_the_file_comes_back_bit_for_bit(course, weights, saved, file):
-    back, ids = course.read_prefix_cache(file, weights)
-    assert ids == IDS
-    for a, b in zip(saved.layers, back.layers, strict=True):
-        assert a.keys.tobytes() == b.keys.tobytes()
-        assert a.values.tobytes() == b.values.tobytes()
-
-
-def test_the_file_says_what_it_is(file):
-    facts = _facts(file)
-    assert facts["prefix_len"] == "4"
-    assert facts["dtype"] == "float32"
-    assert facts["layout"] == "n_head, n_seq, head_dim"
-    assert len(facts["fingerprint"]) == 64
-
-
 @pytest.mark.parametrize("field", ["fingerprint", "prefix_len", "dtype", "layout"])
 @pytest.mark.parametrize("value", [None, "something else"])
 def test_a_fact_that_is_missing_or_wrong_is_named(course, weights, file, field, value):
@@ -126,40 +88,6 @@ def test_a_file_without_metadata_is_refused(course, weights, file):
         course.read_prefix_cache(file, weights)
 
 
-def _nan(array):
-    array = array.copy()
-    array.flat[-1] = np.nan
-    return array
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("layers.0.keys", lambda a: None),
-        ("layers.1.values", lambda a: None),
-        ("layers.1.keys", lambda a: a[:, :-1]),
-        ("layers.0.values", lambda a: a[:-1]),
-        ("layers.0.values", lambda a: a.swapaxes(0, 1)),
-        ("layers.1.keys", lambda a: a.astype(np.float16)),
-        ("layers.1.keys", lambda a: a.astype(np.float64)),
-        ("layers.1.values", _nan),
-        ("prefix_ids", lambda a: a.astype(np.int32)),
-        ("prefix_ids", lambda a: a.astype(np.float32)),
-        ("prefix_ids", lambda a: a[:, None]),
-        ("prefix_ids", lambda a: a + 29),
-        ("prefix_ids", lambda a: a - 29),
-    ],
-)
-def test_an_array_that_is_missing_or_wrong_is_named(course, weights, file, name, change):
-    facts, tensors = _facts(file), load_file(file)
-    changed = change(tensors.pop(name))
-    if changed is not None:
-        tensors[name] = np.ascontiguousarray(changed)
-    save_file(tensors, file, facts)
-    with pytest.raises(ValueError, match=f"^{name}: "):
-        course.read_prefix_cache(file, weights)
-
-
 @pytest.mark.parametrize("change", [lambda ids: None, lambda ids: ids[:-1], lambda ids: ids[:0]])
 def test_ids_of_another_number_are_named(course, weights, file, change):
     facts, tensors = _facts(file), load_file(file)
@@ -169,14 +97,6 @@ def test_ids_of_another_number_are_named(course, weights, file, change):
     save_file(tensors, file, facts)
     with pytest.raises(ValueError, match=r"^prefix_len: "):
         course.read_prefix_cache(file, weights)
-
-
-def test_every_truncated_file_is_refused(course, weights, file):
-    data = file.read_bytes()
-    for n in range(0, len(data), 7):
-        file.write_bytes(data[:n])
-        with pytest.raises(ValueError, match=r"^file: "):
-            course.read_prefix_cache(file, weights)
 
 
 def test_no_damaged_byte_gives_another_error(course, weights, file):
@@ -212,7 +132,7 @@ def _results(course, seed, **replaced):
     return {c.id: run_check(c, local_student(namespace), seed) for c in checks_of(STAGE)}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_solution_passes_with_any_seed(course, seed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert {i: r.message for i, r in _results(course, seed).items() if not r.passed} == {}
@@ -255,7 +175,7 @@ def test_garbage_gets_nothing(course, garbage, tmp_path, monkeypatch):
     assert [i for i, r in results.items() if r.passed] == []
 
 
-def test_a_layer_whose_cache_is_not_read_is_named(course):
+def test_a_layer_whose_cache_is_not_read_is_found(course):
     """Right answers for what was saved, and the middle layer's keys from a private copy made when saving."""
     copies = []
 
@@ -273,7 +193,7 @@ def test_a_layer_whose_cache_is_not_read_is_named(course):
         return course.advance(suffix_ids, prefix_len, weights, cache)
 
     result = _result("cache-is-used", course, save_prefix_cache=save, generate_with_prefix=reuse)
-    assert result.bug.key == "some-layers-ignored"
+    assert "Other keys in layer 1 of the cache change nothing" in result.message
 
 
 def test_the_failing_prefix_lengths_are_listed(course, tmp_path, monkeypatch):
@@ -328,33 +248,39 @@ def test_chunks_that_begin_at_a_wrong_position_are_found(course, size):
         assert not _result("reuse-equals-recompute", course, generate_with_prefix=reuse).passed
 
 
+def _grows(n_suffix):
+    def reuse(course, saved, prefix_len, suffix_ids, weights):
+        cache = saved if len(suffix_ids) == n_suffix else saved.clone()
+        return course.advance(suffix_ids, prefix_len, weights, cache)
+
+    return reuse
+
+
+def _resets(n_suffix):
+    def reuse(course, saved, prefix_len, suffix_ids, weights):
+        return course.advance(suffix_ids, 0 if len(suffix_ids) == n_suffix else prefix_len, weights, saved.clone())
+
+    return reuse
+
+
 @pytest.mark.parametrize(
-    "shares",
-    [lambda cache: len(cache) > 8, lambda cache: len(cache) <= 8, lambda cache: hasattr(cache, "is_clone")],
-    ids=["large caches", "small caches", "clones"],
+    ("wrong", "bug"),
+    [
+        (_grows(1), "saved-cache-grows"),
+        (_grows(3), "saved-cache-grows"),
+        (_resets(1), "positions-reset"),
+        (_resets(3), "positions-reset"),
+    ],
+    ids=["grows by 1", "grows by 3", "resets 1", "resets 3"],
 )
-def test_clones_that_share_memory_in_some_cases_are_named(course, shares):
-    class ModelCache(course.ModelCache):
-        def clone(self):
-            other = copy.copy(self) if shares(self) else copy.deepcopy(self)
-            other.is_clone = True
-            other.layers = [copy.copy(layer) for layer in other.layers]
-            return other
-
-    assert _result("requests-in-turn", course, ModelCache=ModelCache).bug.key == "clones-share-memory"
+def test_the_points_for_reuse_are_given_together_or_not_at_all(course, wrong, bug):
+    results = {i: _result(i, course, generate_with_prefix=functools.partial(wrong, course)) for i in TOGETHER}
+    assert {i: r.bug and r.bug.key for i, r in results.items()} == dict.fromkeys(TOGETHER, bug)
+    told = "saved-stays-pristine" if bug == "positions-reset" else "reuse-equals-recompute"
+    assert results[told].message.startswith("Reuse counts as a whole")
 
 
-def test_a_saved_cache_that_is_cut_to_prefix_len_is_used_and_is_not_pristine(course):
-    def reuse(saved, prefix_len, suffix_ids, weights):
-        for layer in saved.layers:
-            layer._length = max(0, min(layer._length, prefix_len))
-        return course.generate_with_prefix(saved, prefix_len, suffix_ids, weights)
-
-    assert _result("cache-is-used", course, generate_with_prefix=reuse).passed
-    assert _result("saved-stays-pristine", course, generate_with_prefix=reuse).bug.key == "saved-cache-shrinks"
-
-
-def test_answers_remembered_by_the_cache_they_came_from_are_named(course):
+def test_answers_remembered_by_the_cache_they_came_from_are_found(course):
     answers = {}
 
     def reuse(saved, prefix_len, suffix_ids, weights):
@@ -363,7 +289,7 @@ def test_answers_remembered_by_the_cache_they_came_from_are_named(course):
             answers[key] = saved, course.generate_with_prefix(saved, prefix_len, suffix_ids, weights)
         return answers[key][1]
 
-    assert _result("cache-is-used", course, generate_with_prefix=reuse).bug.key == "answers-from-memory"
+    assert "One row more" in _result("cache-is-used", course, generate_with_prefix=reuse).message
 
 
 @pytest.mark.parametrize(
@@ -417,7 +343,7 @@ def test_a_fingerprint_of_a_part_of_the_model_is_found(course, fingerprint, seed
     original = course.cache_facts
     result = _of_the_file(course, seed, cache_facts=facts)
     assert not result.passed
-    assert result.bug.key == "fingerprint-partial"
+    assert result.bug.key == "changed-model-accepted"
 
 
 @pytest.mark.parametrize(
@@ -456,7 +382,7 @@ def _round_trip(course, renew=None, **replaced):
     [lambda path, saved: path.read_bytes(), lambda path, saved: (len(saved.layers), len(saved))],
     ids=["content", "length"],
 )
-def test_a_reader_that_hands_out_one_cache_twice_is_named(course, key, tmp_path, monkeypatch):
+def test_a_reader_that_hands_out_one_cache_twice_is_found(course, key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     caches = {}
 
@@ -467,10 +393,10 @@ def test_a_reader_that_hands_out_one_cache_twice_is_named(course, key, tmp_path,
             saved.layers[:] = new.layers
         return saved, ids
 
-    assert _round_trip(course, read_prefix_cache=read).bug.key == "read-caches-shared"
+    assert not _round_trip(course, read_prefix_cache=read).passed
 
 
-def test_a_fingerprint_that_differs_between_processes_is_named(course, tmp_path, monkeypatch):
+def test_a_fingerprint_that_differs_between_processes_is_found(course, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     salts = [1]
 
@@ -480,11 +406,11 @@ def test_a_fingerprint_that_differs_between_processes_is_named(course, tmp_path,
 
     own = {name: _with(course, name, cache_facts=facts) for name in ("write_prefix_cache", "read_prefix_cache")}
     assert _round_trip(course, **own).passed
-    assert _round_trip(course, lambda _: salts.append(2), **own).bug.key == "facts-of-a-process"
+    assert "in another process" in _round_trip(course, lambda _: salts.append(2), **own).message
 
 
 @pytest.mark.parametrize("keeps", ["its path", "its content in memory"])
-def test_a_file_that_is_not_enough_is_named(course, keeps, tmp_path, monkeypatch):
+def test_a_file_that_is_not_enough_is_found(course, keeps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kept = {}
 
@@ -503,7 +429,7 @@ def test_a_file_that_is_not_enough_is_named(course, keeps, tmp_path, monkeypatch
         return course.read_prefix_cache("own", weights)
 
     result = _round_trip(course, lambda _: kept.clear(), write_prefix_cache=write, read_prefix_cache=read)
-    assert result.bug.key == "not-in-the-file"
+    assert ("another name" if keeps == "its path" else "in another process") in result.message
 
 
 def _with(course, function, **replaced):
@@ -538,65 +464,6 @@ def test_what_a_writer_leaves_behind_when_it_refuses_must_not_be_readable(course
     result = run_check(find_check("cache-file-refusals"), student, 1)
     assert not result.passed
     assert "returned a cache" in result.message
-
-
-@pytest.mark.parametrize(
-    ("rows", "bug"),
-    [
-        (lambda p, n_ctx: p + 1, "generated-row-saved"),
-        (lambda p, n_ctx: n_ctx, "cache-padded"),
-        (lambda p, n_ctx: 0, "cache-empty"),
-        (lambda p, n_ctx: p + 2, None),
-    ],
-)
-def test_too_many_rows_are_named_by_their_number(course, rows, bug, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def save(prefix_ids, weights):
-        saved = course.save_prefix_cache(prefix_ids, weights)
-        n_rows = rows(len(prefix_ids), weights.config.n_ctx)
-        for layer in saved.layers:
-            for name in ("_keys", "_values"):
-                old = getattr(layer, name)
-                new = np.zeros((old.shape[0], n_rows, old.shape[2]), np.float32)
-                n_old = min(n_rows, layer._length)
-                new[:, :n_old] = old[:, :n_old]
-                setattr(layer, name, new)
-            layer._length = n_rows
-        return saved
-
-    result = _results(course, 1, save_prefix_cache=save)["saved-prefix-exact"]
-    assert not result.passed
-    assert (result.bug and result.bug.key) == bug
-
-
-@pytest.mark.parametrize(
-    ("reuse", "bug"),
-    [
-        (lambda course, kept, p, suffix, weights, cache: kept["logits"], "last-prefix-logits"),
-        (
-            lambda course, kept, p, suffix, weights, cache: course.advance(
-                kept["ids"][-1:] + suffix, p, weights, cache
-            ),
-            "last-prefix-token-twice",
-        ),
-    ],
-    ids=["logits kept", "last token again"],
-)
-def test_what_is_made_of_the_prefix_again_is_named(course, reuse, bug, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept = {}
-
-    def save(prefix_ids, weights):
-        saved = course.ModelCache(weights.config.n_layer)
-        kept[id(saved)] = {"saved": saved, "ids": prefix_ids, "logits": course.prefill(prefix_ids, weights, saved)}
-        return saved
-
-    def generate(saved, prefix_len, suffix_ids, weights):
-        return reuse(course, kept[id(saved)], prefix_len, suffix_ids, weights, saved.clone())
-
-    results = _results(course, 1, save_prefix_cache=save, generate_with_prefix=generate)
-    assert results["reuse-equals-recompute"].bug.key == bug
 
 
 def test_a_save_that_returns_no_cache_is_told_in_every_check_that_needs_one(course, tmp_path, monkeypatch):

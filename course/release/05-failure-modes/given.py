@@ -315,7 +315,7 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
 
 
 def cache_facts(prefix_ids, weights):
-    """What a file must say about itself, as text: a dict with fingerprint, prefix_len, dtype and layout.
+    """What a file must say about itself: a dict of strings with fingerprint, prefix_len, dtype and layout.
 
     dtype is always "float32" and layout always "n_head, n_seq, head_dim".
     """
