@@ -431,28 +431,14 @@ def _loop(step: str) -> tuple[tuple[str, str, str], ...]:
     return _answer(f"for i, token_id in enumerate(suffix_ids):\n        {step}\n    return logits")
 
 
+# fmt: off
 WRONG = [
-    Wrong(
-        "not-a-cache",
-        "The cache and the logits are returned.",
-        ((SAVE, "return saved", "return saved, weights.wte[0]"),),
-        (EXACT, *ANSWERS),
-        "not-a-cache",
-    ),
-    Wrong(
-        "one-written-twice",
-        "The keys are written as values too.",
-        (
-            (
-                WRITE,
-                "    check_tensors(",
-                """    for i in range(len(saved.layers)):
+    Wrong("not-a-cache", "The cache and the logits are returned.",
+          ((SAVE, "return saved", "return saved, weights.wte[0]"),), (EXACT, *ANSWERS), "not-a-cache"),
+    Wrong("one-written-twice", "The keys are written as values too.",
+          ((WRITE, "    check_tensors(", """    for i in range(len(saved.layers)):
         tensors[f"layers.{i}.values"] = tensors[f"layers.{i}.keys"]
-    check_tensors(""",
-            ),
-        ),
-        (ROUND_TRIP, FILE_REFUSALS),
-    ),
+    check_tensors("""),), (ROUND_TRIP, FILE_REFUSALS)),
     Wrong(
         "unsolved",
         "The stubs as released.",
@@ -468,233 +454,87 @@ WRONG = [
         ALL,
         "not-written",
     ),
-    Wrong(
-        "positions-reset",
-        "The suffix begins at position 0.",
-        _answer("return advance(suffix_ids, 0, weights, cache)"),
-        ANSWERS,
-        "positions-reset",
-    ),
-    Wrong(
-        "positions-plus-one",
-        "Positions counted from 1.",
-        _loop("logits = decode_step(token_id, prefix_len + i + 1, weights, cache)"),
-        ANSWERS,
-        "positions-shifted-+1",
-    ),
-    Wrong(
-        "positions-minus-one",
-        "The last prefix position is used again.",
-        _answer("return advance(suffix_ids, prefix_len - 1, weights, cache)"),
-        ANSWERS,
-        "positions-shifted--1",
-    ),
-    Wrong(
-        "positions-plus-six",
-        "The padding of a batch is counted along: every position is six too far on.",
-        _answer("return advance(suffix_ids, prefix_len + 6, weights, cache)"),
-        ANSWERS,
-        "positions-shifted-+6",
-    ),
-    Wrong(
-        "positions-minus-six",
-        "And the other way round.",
-        _answer("return advance(suffix_ids, prefix_len - 6, weights, cache)"),
-        ANSWERS,
-        "positions-shifted--6",
-    ),
-    Wrong(
-        "positions-counted-twice",
-        "The length of the cache is added to prefix_len.",
-        _loop("logits = decode_step(token_id, prefix_len + len(cache), weights, cache)"),
-        ANSWERS,
-        "positions-counted-twice",
-    ),
-    Wrong(
-        "position-stuck",
-        "The loop forgets to add i.",
-        _loop("logits = decode_step(token_id, prefix_len, weights, cache)"),
-        ANSWERS,
-        "position-stuck",
-    ),
-    Wrong(
-        "prefix-len-ignored",
-        "prefill takes the position from the cache, so prefix_len is never read.",
-        _answer("return prefill(suffix_ids, weights, cache)"),
-        (POSITION, REFUSALS),
-        "prefix-len-ignored",
-    ),
+    Wrong("positions-reset", "The suffix begins at position 0.",
+          _answer("return advance(suffix_ids, 0, weights, cache)"), ANSWERS, "positions-reset"),
+    Wrong("positions-plus-one", "Positions counted from 1.",
+          _loop("logits = decode_step(token_id, prefix_len + i + 1, weights, cache)"), ANSWERS,
+          "positions-shifted-+1"),
+    Wrong("positions-minus-one", "The last prefix position is used again.",
+          _answer("return advance(suffix_ids, prefix_len - 1, weights, cache)"), ANSWERS, "positions-shifted--1"),
+    Wrong("positions-plus-six", "The padding of a batch is counted along: every position is six too far on.",
+          _answer("return advance(suffix_ids, prefix_len + 6, weights, cache)"), ANSWERS, "positions-shifted-+6"),
+    Wrong("positions-minus-six", "And the other way round.",
+          _answer("return advance(suffix_ids, prefix_len - 6, weights, cache)"), ANSWERS, "positions-shifted--6"),
+    Wrong("positions-counted-twice", "The length of the cache is added to prefix_len.",
+          _loop("logits = decode_step(token_id, prefix_len + len(cache), weights, cache)"), ANSWERS,
+          "positions-counted-twice"),
+    Wrong("position-stuck", "The loop forgets to add i.",
+          _loop("logits = decode_step(token_id, prefix_len, weights, cache)"), ANSWERS, "position-stuck"),
+    Wrong("prefix-len-ignored", "prefill takes the position from the cache, so prefix_len is never read.",
+          _answer("return prefill(suffix_ids, weights, cache)"), (POSITION, REFUSALS), "prefix-len-ignored"),
     Wrong("saved-cache-mutated", "No clone.", ((REUSE, _CLONE, "cache = saved"),), TOGETHER, "saved-cache-grows"),
-    Wrong(
-        "shallow-clone",
-        "A clone with layers of its own whose buffers are shared.",
-        (
-            (
-                SAVE,
-                "def save_prefix_cache(",
-                "import copy\n\n\nclass ModelCache(ModelCache):\n    def clone(self):\n"
-                "        other = copy.copy(self)\n        other.layers = [copy.copy(layer) for layer in self.layers]\n"
-                "        return other\n\n\ndef save_prefix_cache(",
-            ),
-        ),
-        (IN_TURN,),
-        "clones-share-memory",
-    ),
-    Wrong(
-        "one-layer-cloned",
-        "Only the first layer is copied.",
-        ((REUSE, _CLONE, "cache = ModelCache(0)\n    cache.layers = [saved.clone().layers[0], *saved.layers[1:]]"),),
-        TOGETHER,
-        "clone-incomplete",
-    ),
-    Wrong(
-        "cut-back-at-the-end",
-        "The suffix is appended to the saved cache and taken off afterwards.",
-        (
-            (REUSE, _CLONE, "cache = saved"),
-            (
-                REUSE,
-                _ADVANCE,
-                "for i, token_id in enumerate(suffix_ids):\n"
-                "        logits = decode_step(token_id, prefix_len + i, weights, cache)\n"
-                "    for layer in cache.layers:\n        layer._length = prefix_len\n    return logits",
-            ),
-        ),
-        TOGETHER,
-        "left-by-error",
-    ),
-    Wrong(
-        "saved-rows-overwritten",
-        "The scores' scale is folded into the cached keys, in place.",
-        ((REUSE, _CLONE, "cache = saved.clone()\n    for layer in saved.layers:\n        layer.keys[:] *= 1.0001"),),
-        TOGETHER,
-        "saved-rows-overwritten",
-    ),
-    Wrong(
-        "cut-back-too-far",
-        "The saved cache itself is continued and then cut to what was there, less one row.",
-        (
-            (
-                REUSE,
-                _CLONE,
-                "cache = saved.clone()\n"
-                "    for i, layer in enumerate(cache.layers):\n"
-                "        if len(layer) > 1:\n"
-                "            saved.layers[i] = LayerCache()\n"
-                "            saved.layers[i].append(layer.keys[:, :-1], layer.values[:, :-1])",
-            ),
-        ),
-        TOGETHER,
-    ),
-    Wrong(
-        "prefix-one-short",
-        "The last token of the prefix is kept back.",
-        ((SAVE, _PREFILL, "prefill(prefix_ids[:-1] or prefix_ids, weights, saved)"),),
-        (EXACT, *ANSWERS),
-        "last-prefix-row-missing",
-    ),
-    Wrong(
-        "prefix-first-token-dropped",
-        "The slice begins at 1.",
-        ((SAVE, _PREFILL, "advance(prefix_ids[1:] or prefix_ids, min(1, len(prefix_ids) - 1), weights, saved)"),),
-        (EXACT, *ANSWERS),
-    ),
-    Wrong(
-        "generated-token-saved",
-        "The next token is decoded and saved as well.",
-        (
-            (
-                SAVE,
-                _PREFILL,
-                "logits = prefill(prefix_ids, weights, saved)\n    if len(saved) < weights.config.n_ctx:\n"
-                "        decode_step(int(logits.argmax()), len(saved), weights, saved)",
-            ),
-        ),
-        (EXACT, *ANSWERS),
-        "generated-row-saved",
-    ),
-    Wrong(
-        "prefix-fed-twice",
-        "Prefill, and then a loop over the same tokens.",
-        (
-            (
-                SAVE,
-                _PREFILL,
-                "prefill(prefix_ids, weights, saved)\n    for i, token_id in enumerate(prefix_ids):\n"
-                "        decode_step(token_id, i, weights, saved)",
-            ),
-        ),
-        (EXACT, *ANSWERS),
-    ),
-    Wrong(
-        "half-precision",
-        "Keys and values are rounded to float16 to save memory.",
-        (
-            (
-                SAVE,
-                "def save_prefix_cache(",
-                "class ModelCache(ModelCache):\n    def __init__(self, n_layer):\n        super().__init__(n_layer)\n"
-                "        for layer in self.layers:\n"
-                "            layer.append = lambda k, v, append=layer.append: append(\n"
-                "                k.astype(np.float16), v.astype(np.float16)\n            )\n\n\n"
-                "def save_prefix_cache(",
-            ),
-        ),
-        (EXACT,),
-        "half-precision",
-        also=ANSWERS,
-    ),
-    Wrong(
-        "prefix-positions-from-one",
-        "The prefix is decoded at positions 1, 2, ...",
-        (
-            (
-                SAVE,
-                _PREFILL,
-                "for i, token_id in enumerate(prefix_ids):\n"
-                "        decode_step(token_id, min(i + 1, weights.config.n_ctx - 1), weights, saved)",
-            ),
-        ),
-        (EXACT, *ANSWERS),
-    ),
-    Wrong(
-        "first-suffix-logits",
-        "The loop returns after its first step.",
-        _loop("logits = decode_step(token_id, prefix_len + i, weights, cache)\n        return logits"),
-        ANSWERS,
-        "first-token-logits",
-    ),
-    Wrong(
-        "last-suffix-token-left-out",
-        "The loop stops one early.",
-        _answer("return advance(suffix_ids[:-1] or suffix_ids, prefix_len, weights, cache)"),
-        ANSWERS,
-        "stops-one-early",
-    ),
-    Wrong(
-        "a-clone-for-each-token",
-        "The clone is made inside the loop.",
-        _loop("logits = decode_step(token_id, prefix_len + i, weights, saved.clone())"),
-        ANSWERS,
-        "only-last-suffix-token",
-    ),
-    Wrong(
-        "recomputes",
-        "The saved cache remembers the prefix's ids, and every request runs them again.",
-        (
-            (SAVE, "    return saved", "    saved.prefix_ids = list(prefix_ids)\n    return saved"),
-            (
-                REUSE,
-                _CLONE,
-                "if hasattr(saved, 'prefix_ids') and prefix_len == len(saved):\n"
-                "        fresh = ModelCache(weights.config.n_layer)\n"
-                "        return prefill(saved.prefix_ids + list(suffix_ids), weights, fresh)\n"
-                "    cache = saved.clone()",
-            ),
-        ),
-        (USED,),
-        "recomputed",
-    ),
+    Wrong("shallow-clone", "A clone with layers of its own whose buffers are shared.",
+          ((SAVE, "def save_prefix_cache(", "import copy\n\n\nclass ModelCache(ModelCache):\n    def clone(self):\n"
+          "        other = copy.copy(self)\n        other.layers = [copy.copy(layer) for layer in self.layers]\n"
+          "        return other\n\n\ndef save_prefix_cache("),), (IN_TURN,), "clones-share-memory"),
+    Wrong("one-layer-cloned", "Only the first layer is copied.",
+          ((REUSE, _CLONE,
+          "cache = ModelCache(0)\n    cache.layers = [saved.clone().layers[0], *saved.layers[1:]]"),), TOGETHER,
+          "clone-incomplete"),
+    Wrong("cut-back-at-the-end", "The suffix is appended to the saved cache and taken off afterwards.",
+          ((REUSE, _CLONE, "cache = saved"),
+          (REUSE, _ADVANCE, "for i, token_id in enumerate(suffix_ids):\n"
+          "        logits = decode_step(token_id, prefix_len + i, weights, cache)\n"
+          "    for layer in cache.layers:\n        layer._length = prefix_len\n    return logits")), TOGETHER,
+          "left-by-error"),
+    Wrong("saved-rows-overwritten", "The scores' scale is folded into the cached keys, in place.",
+          ((REUSE, _CLONE,
+          "cache = saved.clone()\n    for layer in saved.layers:\n        layer.keys[:] *= 1.0001"),), TOGETHER,
+          "saved-rows-overwritten"),
+    Wrong("cut-back-too-far", "The saved cache itself is continued and then cut to what was there, less one row.",
+          ((REUSE, _CLONE, "cache = saved.clone()\n" "    for i, layer in enumerate(cache.layers):\n"
+          "        if len(layer) > 1:\n" "            saved.layers[i] = LayerCache()\n"
+          "            saved.layers[i].append(layer.keys[:, :-1], layer.values[:, :-1])"),), TOGETHER),
+    Wrong("prefix-one-short", "The last token of the prefix is kept back.",
+          ((SAVE, _PREFILL, "prefill(prefix_ids[:-1] or prefix_ids, weights, saved)"),), (EXACT, *ANSWERS),
+          "last-prefix-row-missing"),
+    Wrong("prefix-first-token-dropped", "The slice begins at 1.",
+          ((SAVE, _PREFILL, "advance(prefix_ids[1:] or prefix_ids, min(1, len(prefix_ids) - 1), weights, saved)"),),
+          (EXACT, *ANSWERS)),
+    Wrong("generated-token-saved", "The next token is decoded and saved as well.",
+          ((SAVE, _PREFILL,
+          "logits = prefill(prefix_ids, weights, saved)\n    if len(saved) < weights.config.n_ctx:\n"
+          "        decode_step(int(logits.argmax()), len(saved), weights, saved)"),), (EXACT, *ANSWERS),
+          "generated-row-saved"),
+    Wrong("prefix-fed-twice", "Prefill, and then a loop over the same tokens.",
+          ((SAVE, _PREFILL, "prefill(prefix_ids, weights, saved)\n    for i, token_id in enumerate(prefix_ids):\n"
+          "        decode_step(token_id, i, weights, saved)"),), (EXACT, *ANSWERS)),
+    Wrong("half-precision", "Keys and values are rounded to float16 to save memory.",
+          ((SAVE, "def save_prefix_cache(",
+          "class ModelCache(ModelCache):\n    def __init__(self, n_layer):\n        super().__init__(n_layer)\n"
+          "        for layer in self.layers:\n"
+          "            layer.append = lambda k, v, append=layer.append: append(\n"
+          "                k.astype(np.float16), v.astype(np.float16)\n            )\n\n\n"
+          "def save_prefix_cache("),), (EXACT,), "half-precision", also=ANSWERS),
+    Wrong("prefix-positions-from-one", "The prefix is decoded at positions 1, 2, ...",
+          ((SAVE, _PREFILL, "for i, token_id in enumerate(prefix_ids):\n"
+          "        decode_step(token_id, min(i + 1, weights.config.n_ctx - 1), weights, saved)"),), (EXACT,
+          *ANSWERS)),
+    Wrong("first-suffix-logits", "The loop returns after its first step.",
+          _loop("logits = decode_step(token_id, prefix_len + i, weights, cache)\n        return logits"), ANSWERS,
+          "first-token-logits"),
+    Wrong("last-suffix-token-left-out", "The loop stops one early.",
+          _answer("return advance(suffix_ids[:-1] or suffix_ids, prefix_len, weights, cache)"), ANSWERS,
+          "stops-one-early"),
+    Wrong("a-clone-for-each-token", "The clone is made inside the loop.",
+          _loop("logits = decode_step(token_id, prefix_len + i, weights, saved.clone())"), ANSWERS,
+          "only-last-suffix-token"),
+    Wrong("recomputes", "The saved cache remembers the prefix's ids, and every request runs them again.",
+          ((SAVE, "    return saved", "    saved.prefix_ids = list(prefix_ids)\n    return saved"),
+          (REUSE, _CLONE, "if hasattr(saved, 'prefix_ids') and prefix_len == len(saved):\n"
+          "        fresh = ModelCache(weights.config.n_layer)\n"
+          "        return prefill(saved.prefix_ids + list(suffix_ids), weights, fresh)\n"
+          "    cache = saved.clone()")), (USED,), "recomputed"),
     Wrong(
         "remembers-answers",
         "A dict of earlier answers, by prefix_len and suffix.",
@@ -709,31 +549,15 @@ WRONG = [
         ),
         (USED,),
     ),
-    Wrong(
-        "one-cache-for-all",
-        "A global cache that every save fills anew.",
-        (
-            (SAVE, "def save_prefix_cache(", "the_cache = []\n\n\ndef save_prefix_cache("),
-            (SAVE, "    return saved", "    the_cache[:] = [saved]\n    return saved"),
-            (REUSE, _CLONE, "cache = (the_cache[0] if the_cache else saved).clone()"),
-        ),
-        (IN_TURN, USED),
-    ),
-    Wrong(
-        "one-cache-a-length",
-        "Caches are kept by their length and filled anew.",
-        (
-            (SAVE, "def save_prefix_cache(", "pool = {}\n\n\ndef save_prefix_cache("),
-            (
-                SAVE,
-                "saved = ModelCache(weights.config.n_layer)",
-                "n_layer = weights.config.n_layer\n"
-                "    saved = pool.setdefault((n_layer, len(prefix_ids)), ModelCache(n_layer))\n"
-                "    for layer in saved.layers:\n        layer.__init__()",
-            ),
-        ),
-        (IN_TURN,),
-    ),
+    Wrong("one-cache-for-all", "A global cache that every save fills anew.",
+          ((SAVE, "def save_prefix_cache(", "the_cache = []\n\n\ndef save_prefix_cache("),
+          (SAVE, "    return saved", "    the_cache[:] = [saved]\n    return saved"),
+          (REUSE, _CLONE, "cache = (the_cache[0] if the_cache else saved).clone()")), (IN_TURN, USED)),
+    Wrong("one-cache-a-length", "Caches are kept by their length and filled anew.",
+          ((SAVE, "def save_prefix_cache(", "pool = {}\n\n\ndef save_prefix_cache("),
+          (SAVE, "saved = ModelCache(weights.config.n_layer)", "n_layer = weights.config.n_layer\n"
+          "    saved = pool.setdefault((n_layer, len(prefix_ids)), ModelCache(n_layer))\n"
+          "    for layer in saved.layers:\n        layer.__init__()")), (IN_TURN,)),
     Wrong(
         "saved-by-ids-alone",
         "Clones of what the same ids gave before, with whatever model of that shape.",
@@ -746,360 +570,136 @@ WRONG = [
             ),
         ),
         (EXACT,),
-        also=(EQUAL, PRISTINE),  # a prefix of one token may be one that another check had
+        also=(EQUAL, PRISTINE),
     ),
-    Wrong(
-        "keys-from-the-other-half",
-        "The clone takes keys for values.",
-        (
-            (
-                REUSE,
-                _CLONE,
-                "cache = ModelCache(len(saved.layers))\n    for old, new in zip(saved.layers, cache.layers):\n"
-                "        new.append(old.values, old.keys)",
-            ),
-        ),
-        ANSWERS,
-        "keys-values-swapped",
-    ),
-    Wrong(
-        "empty-suffix",
-        "No look at the suffix before the loop: UnboundLocalError.",
-        (
-            (REUSE, "    if len(suffix_ids) == 0:\n", ""),
-            (
-                REUSE,
-                '        raise ValueError("the suffix is empty: keep back at least one token of the prompt")\n',
-                "",
-            ),
-            *_loop("logits = decode_step(token_id, prefix_len + i, weights, cache)"),
-        ),
-        (REFUSALS,),
-        "empty-suffix",
-    ),
-    Wrong(
-        "suffix-cut-to-fit",
-        "A suffix that is too long loses its end without a word.",
-        _answer("return advance(suffix_ids[: max(1, weights.config.n_ctx - prefix_len)], prefix_len, weights, cache)"),
-        (REFUSALS,),
-        "past-the-context",
-    ),
-    Wrong(
-        "one-row-of-positions-for-two",
-        "The limit is one too high, and a slice of wpe leaves one row for two tokens.",
-        _answer(
-            "from given import cached_block, layer_norm\n\n"
-            "    end = prefix_len + len(suffix_ids)\n"
-            "    if prefix_len < 0 or end > weights.config.n_ctx + 1 or min(suffix_ids) < 0:\n"
-            "        raise ValueError('the suffix does not fit')\n"
-            "    x = weights.wte[np.asarray(suffix_ids)] + weights.wpe[prefix_len:end]\n"
-            "    for block, layer in zip(weights.blocks, cache.layers):\n"
-            "        x = cached_block(x, block, weights.config.n_head, layer)\n"
-            "    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
-        ),
-        (REFUSALS,),
-    ),
-    Wrong(
-        "prefix-len-read-for-a-few-tokens",
-        "decode_step for one token and prefill for many, both where the cache ends.",
-        _answer(
-            "if prefix_len < 0:\n"
-            "        raise ValueError('prefix_len is negative')\n"
-            "    if len(suffix_ids) == 1:\n"
-            "        return decode_step(suffix_ids[0], len(cache), weights, cache)\n"
-            "    if len(suffix_ids) > 4:\n"
-            "        return prefill(suffix_ids, weights, cache)\n"
-            "    return advance(suffix_ids, prefix_len, weights, cache)"
-        ),
-        (POSITION,),
-    ),
-    Wrong(
-        "empty-prefix-saved",
-        "No prefix gives an empty cache.",
-        ((SAVE, _PREFILL, "if prefix_ids:\n        prefill(prefix_ids, weights, saved)"),),
-        (REFUSALS,),
-    ),
-    Wrong(
-        "negative-length-taken-for-0",
-        "A prefix_len below 0 counts as 0.",
-        _answer("return advance(suffix_ids, max(0, prefix_len), weights, cache)"),
-        (REFUSALS,),
-        "negative-prefix-len",
-    ),
-    Wrong(
-        "suffix-backwards",
-        "The suffix is fed in reverse order.",
-        _answer("return advance(suffix_ids[::-1], prefix_len, weights, cache)"),
-        ANSWERS,
-    ),
-    Wrong(
-        "ids-wrapped",
-        "Ids are taken modulo the vocabulary.",
-        _answer("return advance([i % weights.config.n_vocab for i in suffix_ids], prefix_len, weights, cache)"),
-        (REFUSALS,),
-        "outside-vocabulary",
-    ),
-    Wrong(
-        "raises",
-        "An attribute that the cache does not have.",
-        ((REUSE, _CLONE, "cache = saved.copy()"),),
-        ANSWERS,
-        None,
-    ),
-    Wrong(
-        "no-return",
-        "The logits are computed and not returned.",
-        _answer("logits = advance(suffix_ids, prefix_len, weights, cache)"),
-        ANSWERS,
-        "nothing-returned",
-    ),
-    Wrong(
-        "every-tokens-logits",
-        "All rows of logits are returned.",
-        _answer("return np.stack([decode_step(t, prefix_len + i, weights, cache) for i, t in enumerate(suffix_ids)])"),
-        ANSWERS,
-    ),
-    Wrong(
-        "next-token-returned",
-        "The id with the largest logit instead of the logits.",
-        _answer("return advance(suffix_ids, prefix_len, weights, cache).argmax()"),
-        ANSWERS,
-    ),
-    Wrong(
-        "suffix-consumed",
-        "The loop takes the tokens out of the caller's list.",
-        _answer(
-            "position = prefix_len\n    while suffix_ids:\n"
-            "        logits = decode_step(suffix_ids.pop(0), position, weights, cache)\n        position += 1\n"
-            "    return logits"
-        ),
-        (EQUAL,),
-        "input-changed",
-    ),
-    Wrong(
-        "savez-adds-an-ending",
-        "np.savez makes prefix.safetensors.npz of the path.",
-        (
-            (
-                WRITE,
-                "    save_file(tensors, path, cache_facts(prefix_ids, weights))",
-                "    np.savez(path, **tensors, **cache_facts(prefix_ids, weights))",
-            ),
-        ),
-        (ROUND_TRIP, FILE_REFUSALS),
-        "suffix-added-to-path",
-    ),
-    Wrong(
-        "folder-dropped",
-        "Only the path's last part is used.",
-        ((WRITE, "    save_file(tensors, path,", "    save_file(tensors, Path(path).name,"),),
-        (ROUND_TRIP,),
-    ),
-    Wrong(
-        "file-in-half-precision",
-        "The file is made smaller by rounding.",
-        (
-            (
-                WRITE,
-                "    check_tensors(",
-                """    for name in list(tensors)[1:]:
+    Wrong("keys-from-the-other-half", "The clone takes keys for values.",
+          ((REUSE, _CLONE,
+          "cache = ModelCache(len(saved.layers))\n    for old, new in zip(saved.layers, cache.layers):\n"
+          "        new.append(old.values, old.keys)"),), ANSWERS, "keys-values-swapped"),
+    Wrong("empty-suffix", "No look at the suffix before the loop: UnboundLocalError.",
+          ((REUSE, "    if len(suffix_ids) == 0:\n", ""),
+          (REUSE, '        raise ValueError("the suffix is empty: keep back at least one token of the prompt")\n',
+          ""), *_loop("logits = decode_step(token_id, prefix_len + i, weights, cache)")), (REFUSALS,),
+          "empty-suffix"),
+    Wrong("suffix-cut-to-fit", "A suffix that is too long loses its end without a word.",
+          _answer("return advance(suffix_ids[:max(1, weights.config.n_ctx - prefix_len)], prefix_len, weights, cache)"),
+          (REFUSALS,), "past-the-context"),
+    Wrong("one-row-of-positions-for-two",
+          "The limit is one too high, and a slice of wpe leaves one row for two tokens.",
+          _answer("from given import cached_block, layer_norm\n\n" "    end = prefix_len + len(suffix_ids)\n"
+          "    if prefix_len < 0 or end > weights.config.n_ctx + 1 or min(suffix_ids) < 0:\n"
+          "        raise ValueError('the suffix does not fit')\n"
+          "    x = weights.wte[np.asarray(suffix_ids)] + weights.wpe[prefix_len:end]\n"
+          "    for block, layer in zip(weights.blocks, cache.layers):\n"
+          "        x = cached_block(x, block, weights.config.n_head, layer)\n"
+          "    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"), (REFUSALS,)),
+    Wrong("prefix-len-read-for-a-few-tokens",
+          "decode_step for one token and prefill for many, both where the cache ends.", _answer("if prefix_len < 0:\n"
+          "        raise ValueError('prefix_len is negative')\n" "    if len(suffix_ids) == 1:\n"
+          "        return decode_step(suffix_ids[0], len(cache), weights, cache)\n" "    if len(suffix_ids) > 4:\n"
+          "        return prefill(suffix_ids, weights, cache)\n"
+          "    return advance(suffix_ids, prefix_len, weights, cache)"), (POSITION,)),
+    Wrong("empty-prefix-saved", "No prefix gives an empty cache.",
+          ((SAVE, _PREFILL, "if prefix_ids:\n        prefill(prefix_ids, weights, saved)"),), (REFUSALS,)),
+    Wrong("negative-length-taken-for-0", "A prefix_len below 0 counts as 0.",
+          _answer("return advance(suffix_ids, max(0, prefix_len), weights, cache)"), (REFUSALS,),
+          "negative-prefix-len"),
+    Wrong("suffix-backwards", "The suffix is fed in reverse order.",
+          _answer("return advance(suffix_ids[::-1], prefix_len, weights, cache)"), ANSWERS),
+    Wrong("ids-wrapped", "Ids are taken modulo the vocabulary.",
+          _answer("return advance([i % weights.config.n_vocab for i in suffix_ids], prefix_len, weights, cache)"),
+          (REFUSALS,), "outside-vocabulary"),
+    Wrong("raises", "An attribute that the cache does not have.",
+          ((REUSE, _CLONE, "cache = saved.copy()"),), ANSWERS, None),
+    Wrong("no-return", "The logits are computed and not returned.",
+          _answer("logits = advance(suffix_ids, prefix_len, weights, cache)"), ANSWERS, "nothing-returned"),
+    Wrong("every-tokens-logits", "All rows of logits are returned.",
+          _answer("return np.stack([decode_step(t, prefix_len+i, weights, cache) for i, t in enumerate(suffix_ids)])"),
+          ANSWERS),
+    Wrong("next-token-returned", "The id with the largest logit instead of the logits.",
+          _answer("return advance(suffix_ids, prefix_len, weights, cache).argmax()"), ANSWERS),
+    Wrong("suffix-consumed", "The loop takes the tokens out of the caller's list.",
+          _answer("position = prefix_len\n    while suffix_ids:\n"
+          "        logits = decode_step(suffix_ids.pop(0), position, weights, cache)\n        position += 1\n"
+          "    return logits"), (EQUAL,), "input-changed"),
+    Wrong("savez-adds-an-ending", "np.savez makes prefix.safetensors.npz of the path.",
+          ((WRITE, "    save_file(tensors, path, cache_facts(prefix_ids, weights))",
+          "    np.savez(path, **tensors, **cache_facts(prefix_ids, weights))"),), (ROUND_TRIP, FILE_REFUSALS),
+          "suffix-added-to-path"),
+    Wrong("folder-dropped", "Only the path's last part is used.",
+          ((WRITE, "    save_file(tensors, path,", "    save_file(tensors, Path(path).name,"),), (ROUND_TRIP,)),
+    Wrong("file-in-half-precision", "The file is made smaller by rounding.",
+          ((WRITE, "    check_tensors(", """    for name in list(tensors)[1:]:
         tensors[name] = tensors[name].astype(np.float16).astype(np.float32)
-    check_tensors(""",
-            ),
-        ),
-        (ROUND_TRIP, FILE_REFUSALS),
-    ),
-    Wrong(
-        "layers-as-text",
-        "The layers are read in the order of their names.",
-        (
-            (
-                READ,
-                "    for i, layer in enumerate(saved.layers):\n"
-                '        layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])',
-                '    names = sorted(name for name in tensors if name.endswith("keys"))\n'
-                "    for name, layer in zip(names, saved.layers):\n"
-                '        layer.append(tensors[name], tensors[name.replace("keys", "values")])',
-            ),
-        ),
-        (ROUND_TRIP,),
-        "layers-sorted-as-text",
-    ),
-    Wrong(
-        "views-written",
-        "The writer takes the views of larger buffers as they are.",
-        (
-            (
-                WRITE,
-                "    check_tensors(",
-                """    for i, layer in enumerate(saved.layers):
+    check_tensors("""),), (ROUND_TRIP, FILE_REFUSALS)),
+    Wrong("layers-as-text", "The layers are read in the order of their names.",
+          ((READ, "    for i, layer in enumerate(saved.layers):\n"
+          '        layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])',
+          '    names = sorted(name for name in tensors if name.endswith("keys"))\n'
+          "    for name, layer in zip(names, saved.layers):\n"
+          '        layer.append(tensors[name], tensors[name.replace("keys", "values")])'),), (ROUND_TRIP,),
+          "layers-sorted-as-text"),
+    Wrong("views-written", "The writer takes the views of larger buffers as they are.",
+          ((WRITE, "    check_tensors(", """    for i, layer in enumerate(saved.layers):
         tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"] = layer.keys, layer.values
-    check_tensors(""",
-            ),
-        ),
-        (ROUND_TRIP, FILE_REFUSALS),
-        "view-written",
-    ),
-    Wrong(
-        "file-keys-as-values",
-        "A slip of the hand when reading.",
-        (
-            (
-                READ,
-                'layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])',
-                'layer.append(tensors[f"layers.{i}.values"], tensors[f"layers.{i}.keys"])',
-            ),
-        ),
-        (ROUND_TRIP, FILE_REFUSALS),
-        "keys-values-swapped",
-    ),
-    Wrong(
-        "kept-in-a-dict",
-        "The writer keeps the cache in memory, and the file is only a token.",
-        (
-            (WRITE, "def write_prefix_cache(", "kept = {}\n\n\ndef write_prefix_cache("),
-            (WRITE, "    save_file(tensors,", "    kept[str(path)] = tensors\n    save_file({},"),
-            (READ, "tensors = {name: file.get_tensor(name) for name in names}", "tensors = kept[str(path)]"),
-            (READ, "(SafetensorError, TypeError)", "(SafetensorError, TypeError, KeyError)"),
-        ),
-        (ROUND_TRIP, FILE_REFUSALS),
-    ),
-    Wrong(
-        "ids-sorted",
-        "The ids come back in order of size.",
-        ((READ, "return saved, prefix_ids", "return saved, sorted(prefix_ids)"),),
-        (ROUND_TRIP, FILE_REFUSALS),
-    ),
-    Wrong(
-        "one-cache-read-into",
-        "Every file is read into the same cache.",
-        (
-            (READ, "def read_prefix_cache(", "loaded = {}\n\n\ndef read_prefix_cache("),
-            (
-                READ,
-                "    saved = ModelCache(weights.config.n_layer)\n",
-                "    n_layer = weights.config.n_layer\n    saved = loaded.setdefault(n_layer, ModelCache(n_layer))\n"
-                "    for layer in saved.layers:\n        layer.__init__()\n",
-            ),
-        ),
-        (ROUND_TRIP,),
-    ),
-    Wrong(
-        "no-fingerprint",
-        "The model is not compared.",
-        ((FACTS, '        "fingerprint": autograder.model_fingerprint(weights),\n', ""),),
-        (FILE_REFUSALS,),
-        "other-model-accepted",
-    ),
-    Wrong(
-        "fingerprint-of-wte",
-        "Only the token embeddings are hashed.",
-        (
-            (
-                FACTS,
-                "autograder.model_fingerprint(weights)",
-                "__import__('hashlib').sha256(weights.wte.tobytes()).hexdigest()",
-            ),
-        ),
-        (FILE_REFUSALS,),
-        "changed-model-accepted",
-    ),
-    Wrong(
-        "fingerprint-without-config",
-        "The weights are hashed and the config is not; the heads are taken as they come.",
-        (
-            (
-                FACTS,
-                "autograder.model_fingerprint(weights)",
-                "__import__('hashlib').sha256(b''.join(a.tobytes() for a in every_array(weights))).hexdigest()",
-            ),
-            (
-                FACTS,
-                "def cache_facts(",
-                "def every_array(node):\n"
-                "    if isinstance(node, np.ndarray):\n"
-                "        return [node]\n"
-                "    parts = node if isinstance(node, (list, tuple)) else getattr(node, '__dict__', {}).values()\n"
-                "    return [array for part in parts for array in every_array(part)]\n\n\n"
-                "def cache_facts(",
-            ),
-            (
-                TENSORS,
-                "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
-                "heads = tensors['layers.0.keys'].shape\n    shape = (heads[0], len(ids), heads[2])",
-            ),
-        ),
-        (FILE_REFUSALS,),
-        "changed-model-accepted",
-    ),
-    Wrong(
-        "file-ids-unchecked",
-        "The ids in the file are not compared with the vocabulary.",
-        ((TENSORS, "if ids.min() < 0 or ids.max() >= config.n_vocab:", "if False:"),),
-        (FILE_REFUSALS,),
-        "outside-vocabulary",
-    ),
-    Wrong(
-        "damage-swallowed",
-        "What cannot be read gives an empty cache.",
-        (
-            (
-                READ,
-                'raise ValueError(f"file: {path} is not a whole cache file ({error})") from error',
-                "return ModelCache(weights.config.n_layer), []",
-            ),
-        ),
-        (FILE_REFUSALS,),
-    ),
-    Wrong(
-        "rows-not-compared",
-        "The number of rows is taken from the file as it comes.",
-        (
-            (
-                TENSORS,
-                "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
-                "shape = tensors['layers.0.keys'].shape",
-            ),
-        ),
-        (FILE_REFUSALS,),
-        "other-lengths-accepted",
-    ),
-    Wrong(
-        "not-finite-accepted",
-        "NaN and infinity are read.",
-        ((TENSORS, "not np.isfinite(array).all()", "False"),),
-        (FILE_REFUSALS,),
-        "not-finite-accepted",
-    ),
-    Wrong(
-        "library-error",
-        "What the library raises for a damaged file comes through.",
-        ((READ, "except (SafetensorError, TypeError) as error:", "except ZeroDivisionError as error:"),),
-        (FILE_REFUSALS,),
-        "library-error",
-    ),
-    Wrong(
-        "reader-trusts-the-writer",
-        "Only the writer looks at the arrays.",
-        ((READ, "    check_tensors(tensors, weights)\n", ""),),
-        (FILE_REFUSALS,),
-    ),
-    Wrong(
-        "facts-partly-compared",
-        "The layout in the file may be any.",
-        ((READ, ".items():", ".items():\n        if field == 'layout':\n            continue"),),
-        (FILE_REFUSALS,),
-    ),
-    Wrong(
-        "array-missing",
-        "A file without ids ends in a KeyError.",
-        ((READ, 'tensors.get("prefix_ids", np.empty(0, np.int64))', 'tensors["prefix_ids"]'),),
-        (FILE_REFUSALS,),
-    ),
-    Wrong(
-        "shared-attention-unmasked",
-        "attend_shared lets every token see the ones after it; no graded check looks at that exercise.",
-        (("attend-shared", "np.where(visible, scores, -np.inf)", "scores"),),
-        (),
-    ),
+    check_tensors("""),), (ROUND_TRIP, FILE_REFUSALS), "view-written"),
+    Wrong("file-keys-as-values", "A slip of the hand when reading.",
+          ((READ, 'layer.append(tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"])',
+          'layer.append(tensors[f"layers.{i}.values"], tensors[f"layers.{i}.keys"])'),), (ROUND_TRIP, FILE_REFUSALS),
+          "keys-values-swapped"),
+    Wrong("kept-in-a-dict", "The writer keeps the cache in memory, and the file is only a token.",
+          ((WRITE, "def write_prefix_cache(", "kept = {}\n\n\ndef write_prefix_cache("),
+          (WRITE, "    save_file(tensors,", "    kept[str(path)] = tensors\n    save_file({},"),
+          (READ, "tensors = {name: file.get_tensor(name) for name in names}", "tensors = kept[str(path)]"),
+          (READ, "(SafetensorError, TypeError)", "(SafetensorError, TypeError, KeyError)")), (ROUND_TRIP,
+          FILE_REFUSALS)),
+    Wrong("ids-sorted", "The ids come back in order of size.",
+          ((READ, "return saved, prefix_ids", "return saved, sorted(prefix_ids)"),), (ROUND_TRIP, FILE_REFUSALS)),
+    Wrong("one-cache-read-into", "Every file is read into the same cache.",
+          ((READ, "def read_prefix_cache(", "loaded = {}\n\n\ndef read_prefix_cache("),
+          (READ, "    saved = ModelCache(weights.config.n_layer)\n",
+          "    n_layer = weights.config.n_layer\n    saved = loaded.setdefault(n_layer, ModelCache(n_layer))\n"
+          "    for layer in saved.layers:\n        layer.__init__()\n")), (ROUND_TRIP,)),
+    Wrong("no-fingerprint", "The model is not compared.",
+          ((FACTS, '        "fingerprint": autograder.model_fingerprint(weights),\n', ""),), (FILE_REFUSALS,),
+          "other-model-accepted"),
+    Wrong("fingerprint-of-wte", "Only the token embeddings are hashed.",
+          ((FACTS, "autograder.model_fingerprint(weights)",
+          "__import__('hashlib').sha256(weights.wte.tobytes()).hexdigest()"),), (FILE_REFUSALS,),
+          "changed-model-accepted"),
+    Wrong("fingerprint-without-config",
+          "The weights are hashed and the config is not; the heads are taken as they come.",
+          ((FACTS, "autograder.model_fingerprint(weights)",
+          "__import__('hashlib').sha256(b''.join(a.tobytes() for a in every_array(weights))).hexdigest()"),
+          (FACTS, "def cache_facts(", "def every_array(node):\n" "    if isinstance(node, np.ndarray):\n"
+          "        return [node]\n"
+          "    parts = node if isinstance(node, (list, tuple)) else getattr(node, '__dict__', {}).values()\n"
+          "    return [array for part in parts for array in every_array(part)]\n\n\n" "def cache_facts("),
+          (TENSORS, "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
+          "heads = tensors['layers.0.keys'].shape\n    shape = (heads[0], len(ids), heads[2])")), (FILE_REFUSALS,),
+          "changed-model-accepted"),
+    Wrong("file-ids-unchecked", "The ids in the file are not compared with the vocabulary.",
+          ((TENSORS, "if ids.min() < 0 or ids.max() >= config.n_vocab:", "if False:"),), (FILE_REFUSALS,),
+          "outside-vocabulary"),
+    Wrong("damage-swallowed", "What cannot be read gives an empty cache.",
+          ((READ, 'raise ValueError(f"file: {path} is not a whole cache file ({error})") from error',
+          "return ModelCache(weights.config.n_layer), []"),), (FILE_REFUSALS,)),
+    Wrong("rows-not-compared", "The number of rows is taken from the file as it comes.",
+          ((TENSORS, "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
+          "shape = tensors['layers.0.keys'].shape"),), (FILE_REFUSALS,), "other-lengths-accepted"),
+    Wrong("not-finite-accepted", "NaN and infinity are read.",
+          ((TENSORS, "not np.isfinite(array).all()", "False"),), (FILE_REFUSALS,), "not-finite-accepted"),
+    Wrong("library-error", "What the library raises for a damaged file comes through.",
+          ((READ, "except (SafetensorError, TypeError) as error:", "except ZeroDivisionError as error:"),),
+          (FILE_REFUSALS,), "library-error"),
+    Wrong("reader-trusts-the-writer", "Only the writer looks at the arrays.",
+          ((READ, "    check_tensors(tensors, weights)\n", ""),), (FILE_REFUSALS,)),
+    Wrong("facts-partly-compared", "The layout in the file may be any.",
+          ((READ, ".items():", ".items():\n        if field == 'layout':\n            continue"),), (FILE_REFUSALS,)),
+    Wrong("array-missing", "A file without ids ends in a KeyError.",
+          ((READ, 'tensors.get("prefix_ids", np.empty(0, np.int64))', 'tensors["prefix_ids"]'),), (FILE_REFUSALS,)),
+    Wrong("shared-attention-unmasked",
+          "attend_shared lets every token see the ones after it; no graded check looks at that exercise.",
+          (("attend-shared", "np.where(visible, scores, -np.inf)", "scores"),), ()),
 ]
+# fmt: on
