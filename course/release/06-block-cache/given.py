@@ -537,7 +537,7 @@ def serve_openly(server):
 
 
 def explain_miss(stored_ids, live_ids):
-    """One line of text that says where a stored entry and a live prompt diverge.
+    """One line that says where a stored entry and a live prompt diverge.
 
     stored_ids, live_ids: lists of token ids, of any lengths; either may be empty.
     For stored [5, 7, 9, 2] and live [5, 7, 8], of which 2 ids are shared from the start and 4 are stored, the line is
@@ -558,14 +558,14 @@ def explain_miss(stored_ids, live_ids):
 
 
 def render_chat(messages, add_generation_prompt=False):
-    """The messages as one text, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
+    """The messages as one string, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
 
-    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a text of
-    any kind: empty, with blanks and newlines at its ends, or with the template's own markers in it.
+    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a string
+    of any kind: empty, with blanks and newlines at its ends, or with the template's own markers in it.
     Each message becomes START, its role, a newline, and its content, unchanged. A message of the assistant has
     NO_THOUGHT before its content, as the model had it in front of it when it answered.
-    With add_generation_prompt=True the text ends with GENERATION_PROMPT.
-    No messages give an empty text, or the generation prompt alone.
+    With add_generation_prompt=True the string ends with GENERATION_PROMPT.
+    No messages give an empty string, or the generation prompt alone.
     """
     text = ""
     for message in messages:
@@ -575,7 +575,7 @@ def render_chat(messages, add_generation_prompt=False):
 
 
 def build_prompt(system, tools, messages, now=None, notes=()):
-    """The text of a whole prompt: what stays the same first, what changes from call to call last.
+    """A whole prompt as a string: what stays the same first, what changes from call to call last.
 
     system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
     it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of such
@@ -597,9 +597,9 @@ def build_prompt(system, tools, messages, now=None, notes=()):
 
 
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
-    """The key, a text, under which the cache of these ids may be found again.
+    """The key, a string, under which the cache of these ids may be found again.
 
-    token_ids: a list of at least one id. All others are texts, of any length and with any characters: the fingerprints
+    token_ids: a list of at least one id. All others are strings, of any length, with any characters: the fingerprints
     of model and tokenizer, the dtype and the layout of the stored arrays ("float32", "n_head, n_seq, head_dim"), how
     positions are counted ("wpe from 0"), and the tenant.
     Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
