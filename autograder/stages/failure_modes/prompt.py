@@ -117,7 +117,8 @@ def _contents(student: Student, prompt: str, talk: Talk, with_context: bool, whe
     messages = [system, *talk, *[context] * with_context]
     frame = string_of(student, "render_chat", messages, add_generation_prompt=True).split(A_CONTENT)
     match = re.fullmatch("(.*)".join(map(re.escape, frame)), prompt, re.DOTALL)
-    if match is not None and not any(START in content for content in match.groups()):
+    in_place = match is not None and len(match.groups()) == 1 + with_context  # fewer where render_chat drops messages
+    if in_place and not any(START in content for content in match.groups()):
         found = match.groups()
         return found[0], found[1] if with_context else ""
     conversation = string_of(student, "render_chat", messages[: len(talk) + 1]).partition(A_CONTENT)[2]
