@@ -31,17 +31,22 @@ def draw_kv(cases, config, n_new: int, *label: object) -> tuple[np.ndarray, np.n
     return tuple(normal(rng, config.n_head, n_new, config.head_dim) for _ in range(2))
 
 
+def equal(got: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+    """Whether two pairs of keys and values are the same."""
+    return all(matches(a, b, **EXACT) for a, b in zip(got, right, strict=True))
+
+
 def read_layer(student, layer: Handle) -> list[np.ndarray]:
     """A layer's keys and values."""
     return [student.attribute(layer, name, returns="array") for name in ("keys", "values")]
 
 
-def read_layers(student, layers: Sequence[Handle]) -> list[tuple[np.ndarray, np.ndarray] | None]:
-    """Each layer's (keys, values), or None where a layer has no arrays to give."""
+def read_layers(student, layers: Sequence[Handle]) -> list[list[np.ndarray] | None]:
+    """Each layer's keys and values, or None where a layer has no arrays to give."""
     pairs = []
     for layer in layers:
         try:
-            pairs.append(tuple(read_layer(student, layer)))
+            pairs.append(read_layer(student, layer))
         except StudentError as error:
             if error.unwritten:
                 raise
@@ -51,10 +56,5 @@ def read_layers(student, layers: Sequence[Handle]) -> list[tuple[np.ndarray, np.
 
 def wrong_layers(got: Sequence, right: KV) -> list[int]:
     """The layers in which the rows differ, and those that are missing or too many."""
-    return [
-        i
-        for i, (pair, expected) in enumerate(zip_longest(got, right))
-        if pair is None
-        or expected is None
-        or not all(matches(a, b, **EXACT) for a, b in zip(pair, expected, strict=True))
-    ]
+    pairs = enumerate(zip_longest(got, right))
+    return [i for i, (pair, expected) in pairs if pair is None or expected is None or not equal(pair, expected)]
