@@ -130,7 +130,7 @@ def _suspects(got: Sequence, right: list, chunks: list, once_right: bool) -> Ite
             yield own.WRONG_AXIS, [np.concatenate(side, axis=0) for side in sides]
             yield own.WRONG_AXIS, [np.concatenate(side, axis=2) for side in sides]
     yield own.FIRST_OF_CHUNK, [np.concatenate([a[:, :1] for a in side], axis=1) for side in sides]
-    if any(a.ndim != 3 for a in got):
+    if any(a.ndim != 3 or a.shape[::2] != b.shape[::2] for a, b in zip(got, right, strict=True)):
         return
     rows = got[0].shape[1]
     if rows > n_seq:

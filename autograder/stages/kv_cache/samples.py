@@ -193,8 +193,8 @@ def attend(q, layer_cache):
         for i in range(n_query):
             seen = first + i + 1
             scores = keys[head, :seen].astype(np.float64) @ q[head, i] / head_dim**0.5
-            shares = np.exp(scores - scores.max())
-            out[head, i] = shares @ values[head, :seen] / shares.sum()
+            weights = np.exp(scores - scores.max())
+            out[head, i] = weights @ values[head, :seen] / weights.sum()
     return out
 """
 

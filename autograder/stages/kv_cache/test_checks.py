@@ -241,18 +241,3 @@ class LayerCache:
 def test_lists_that_are_joined_along_the_wrong_axis_are_named(axis):
     result = results(solved(layer_cache=LISTS.format(axis=axis)), only="layer-cache-rows")["layer-cache-rows"]
     assert result.bug.key == "joined-along-wrong-axis"
-
-
-@pytest.mark.parametrize(
-    ("mark", "old", "new", "check", "meaning"),
-    [
-        ("attend", "k=n_seq - n_query, dtype=bool)", "dtype=bool)[:, :n_query]", "attend-one-query",
-         "from the last axis back"),
-        ("attend", "keys.transpose(0, 2, 1)", "keys.T", "attend-one-query", ".T reverses all axes"),
-        ("layer-cache", "        self._length = 0\n", "        self._length = 0\n        self.keys = None\n",
-         "layer-cache-length", "another name"),
-        ("layer-cache", KEEPS_OLD, "larger[:, : self._length] = buffer", "layer-cache-rows", "does not fit"),
-    ],
-)  # fmt: skip
-def test_a_raw_error_comes_with_what_it_means(mark, old, new, check, meaning):
-    assert meaning in results(changed(mark, old, new), only=check)[check].message

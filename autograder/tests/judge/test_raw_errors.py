@@ -26,6 +26,7 @@ def read_only(x):
     [
         (lambda x: Layer().keys.shape, "keys before the first append"),
         (lambda x: np.zeros((3, 5, 5)) + np.zeros((3, 1, 9)), "agree from the last axis on"),
+        (lambda x: np.zeros((2, 3)).__setitem__(slice(1), np.zeros((2, 3))), "it is assigned to"),
         (lambda x: np.zeros((2, 3)) @ np.zeros((2, 3)), "b's last but one"),
         (lambda x: np.dot(np.zeros((2, 3)), np.zeros((2, 3))), "b's last but one"),
         (lambda x: math.tanh(np.zeros(2)), "take arrays"),
