@@ -302,7 +302,7 @@ def test_a_saved_cache_that_loses_layers_is_described(course, left, words):
         return logits
 
     message = _result("saved-stays-pristine", course, generate_with_prefix=reuse).message
-    assert f"After a request, {words} (for a prefix of 3 tokens" in message
+    assert f"After a request, {words} (for a prefix of 7 tokens" in message
 
 
 def _digest(*parts):
