@@ -786,6 +786,25 @@ autograder.charts.bar_chart(
 share.beside(whole / n_bytes["2 heads, in int8"])
 
 # %% [markdown]
+# ## Find the bug
+#
+# Play with somebody else's code, then choose the cause. You are told at once whether it fits, and why.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("block-cache")
+bug
+
+# %% tags=["chart"]
+for prompt in ([1, 2, 3, 4], [3, 4], [9, 9, 3, 4, 5]):
+    print(prompt, "->", bug.function(prompt, 2))
+
+# %% tags=["chart"]
+autograder.question("block-cache", 1)
+
+# %% tags=["chart"]
+autograder.question("block-cache", 2)
+
+# %% [markdown]
 # ## Two questions
 #
 # Answer in a few sentences each. They are marked by hand.

@@ -565,6 +565,25 @@ if real:
 # the ratio of the work. What a failure costs in seconds, you can foresee from two numbers: the tokens that are computed
 # again, and the time of one.
 
+# %% [markdown]
+# ## Find the bug
+#
+# Play with somebody else's code, then choose the cause. You are told at once whether it fits, and why.
+
+# %% tags=["chart"]
+bug = autograder.puzzle("chat-model")
+bug
+
+# %% tags=["chart"]
+for n_head, n_kv_head in ((4, 2), (4, 4), (9, 3)):
+    print(f"{n_head} heads, {n_kv_head} key heads:", bug.function(n_head, n_kv_head))
+
+# %% tags=["chart"]
+autograder.question("chat-model", 1)
+
+# %% tags=["chart"]
+autograder.question("chat-model", 2)
+
 # %% [markdown] written="what-a-second-costs" points=2
 # **Question 2 (2 points).** Use the numbers of your own tables; without the download, use the tokens. (a) In the drift,
 # 4 of 5,923 stored tokens were different. Why did these 4 cost the time of thousands? (b) `Chat` would have lost only a
