@@ -22,7 +22,7 @@ def broken(token_ids: Sequence[int], block_size: int) -> list[str]:
 
 def numbers() -> str:
     prompts = ([11, 12, 21, 22, 31, 32], [11, 12, 41, 42, 31, 32])
-    lines = (f"  {str(ids):28} {' '.join(broken(ids, 2))}" for ids in prompts)
+    lines = (f"  {ids!s:28} {' '.join(broken(ids, 2))}" for ids in prompts)
     return "Two prompts in blocks of 2:\n" + "\n".join(lines)
 
 
@@ -30,8 +30,8 @@ CAUSE = Question(
     "What is wrong with the keys?",
     "A key says nothing of the blocks before",
     {
-        "A key says nothing of the blocks before": "both prompts end with the ids 31 and 32, and these get the same key. "
-        "But their keys and values depend on everything before them. Each key has to be made of the one before it, too.",
+        "A key says nothing of the blocks before": "both prompts end with the ids 31 and 32, and these get the same "
+        "key. But their keys and values depend on everything before. Each key has to be made of the one before it, too.",
         "The last block is not full": "six ids make three full blocks of two.",
         "Two blocks collide by chance": "the ids in these blocks are equal, so no chance is needed.",
         "The keys are cut too short": "six letters are short, and yet the second blocks of the two prompts differ.",

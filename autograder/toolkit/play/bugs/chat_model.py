@@ -38,7 +38,7 @@ QUESTIONS = (
         {
             "No": "its keys are kept turned for the positions they had, and its values depend on what stood before.",
             "Yes, positions are relative now": "scores depend on distances, and the kept keys have fixed positions.",
-            "Yes, after a shift of the table of positions": "there is no such table here, and the context differs anyway.",
+            "Yes, after a shift of the table of positions": "there is no such table here, and the context differs.",
         },
     ),
     Question(
