@@ -183,7 +183,7 @@ print("positions in the cache:", len(one_cache), "of", len(rows))
 # they decide what comes next. So apply `ln_f` and the product with `wte.T` to the last row alone: for a prompt of 500
 # tokens that saves 499 rows of the largest matrix in the model.
 #
-# **Errors.** `wpe` has `n_ctx` rows. Look before you compute, because NumPy does not: a slice that ends behind the
+# **Errors.** `wpe` has `n_ctx` rows. Look before you compute, because NumPy does not: a slice that ends after the
 # last row is silently cut short, and if one row is left, it is silently used for all tokens. A negative position or a
 # negative id silently counts from the end.
 
@@ -386,6 +386,10 @@ print(how_wrong.beside("about 1, or more" if off > 0.3 else "about 0.01" if off 
 #   text.
 #
 # With `n_new = 0` the result is an empty list.
+#
+# One check counts work: the ids that the given functions, your `prefill` and your `decode_step` get, and the rows that
+# are multiplied by the arrays in `weights`. Only too many tokens lose its point. Work that the count cannot see, as
+# with weights that you prepared once, is not held against you.
 
 
 # %% solution="generate"
@@ -422,8 +426,8 @@ autograder.check("decode-context-limit")
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Make a new `ModelCache` in each call. Choose first, then feed, and feed only while another token is wanted. The check
-# of the work counts how many tokens your code sends through the model's weight matrices: feed the newest token alone.
+# Make a new `ModelCache` in each call. Choose first, then feed, and feed only while another token is wanted: the newest
+# token alone.
 #
 # </details>
 #

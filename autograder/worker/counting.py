@@ -9,9 +9,9 @@ all of them first, the next best evidence counts. In this order:
 3. calls: token ids given to prefill, decode_step, forward or advance;
 4. lookups: rows taken from wte.
 
-The course's own functions for a whole pass (forward, advance, prefill and decode_step of given.py) run every token that
-they are given, so the tokens given to them are the least that went through the model, whatever else was seen, and
-whichever weights they were called with.
+The course's own functions for a whole pass (forward, advance, prefill and decode_step of given.py) and its
+transformer_block run every token that they are given, so the tokens given to them are the least that went through the
+model, whatever else was seen, and whichever weights they were called with.
 
 Code that no line of this list sees has not been counted: `tokens` is None then, and whoever asked decides.
 """
@@ -105,7 +105,7 @@ class Meter:
         module = getattr(sys.modules.get("given"), "__dict__", {})
         counted = {
             id(function): (function, self._count_given(name, function))
-            for name in ID_FUNCTIONS
+            for name in (*ID_FUNCTIONS, "transformer_block")
             if isinstance(function := module.get(name), types.FunctionType) and function.__globals__ is module
         }
         before = [
@@ -132,7 +132,9 @@ class Meter:
                 result = function(*args, **kwargs)
             finally:
                 self._inside_given = False
-            self._given += _n_ids(name, args, kwargs)
+            self._given += (
+                np.shape(result)[0] / self._n_layer if name == "transformer_block" else _n_ids(name, args, kwargs)
+            )
             return result
 
         return counted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.student import Student, StudentError
@@ -24,6 +24,10 @@ class Request:
     @property
     def where(self) -> str:
         return f"for a prompt of {tokens(len(self.prompt))} on {self.model.about}"
+
+    def shorter(self) -> Request:
+        """The same request for one id less."""
+        return replace(self, n_new=self.n_new - 1, clear=self.clear[: self.n_new - 1])
 
     def with_new_id(self, index: int, wanted: int) -> Request:
         """The same request to a model whose tokens are numbered so that new id `index` is the one that is wanted."""
@@ -52,25 +56,20 @@ def lively(model: JudgeModel) -> JudgeModel:
     return model.patched("wpe.weight", 3 * model.weights.wpe)
 
 
-def draw_request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int) -> Request:
-    """A request with a random prompt."""
-    return clearest(((model, cases.ids(model, n_prompt, "request", n_new, i)) for i in range(6)), n_new)
-
-
-def draw_longer(cases: Cases, request: Request, n_more: int, n_new: int) -> Request:
-    """A request whose prompt is that of another, and n_more random ids."""
-    model, prompt = request.model, request.prompt
-    return clearest(((model, prompt + cases.ids(model, n_more, "longer", i)) for i in range(6)), n_new)
+def draw_request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int, begin: Iterable[int] = ()) -> Request:
+    """A request with a prompt of `begin` and n_prompt random ids."""
+    prompts = ([*begin, *cases.ids(model, n_prompt, "request", n_new, i)] for i in range(6))
+    return _clearest(((model, prompt) for prompt in prompts), n_new)
 
 
 def draw_elsewhere(cases: Cases, request: Request) -> Request:
     """The same request to another model of the same shape."""
     seeds = (cases.number("elsewhere", i) for i in range(6))
     models = (lively(random_judge_model(request.model.config, seed)) for seed in seeds)
-    return clearest(((model, request.prompt) for model in models), request.n_new)
+    return _clearest(((model, request.prompt) for model in models), request.n_new)
 
 
-def clearest(candidates: Iterable[tuple[JudgeModel, list[int]]], n_new: int) -> Request:
+def _clearest(candidates: Iterable[tuple[JudgeModel, list[int]]], n_new: int) -> Request:
     """A request of the models and prompts: the first whose greedy ids lead clearly, or lead for longest."""
     best = None
     for model, prompt in candidates:

@@ -138,8 +138,8 @@ def own_pass(ids, start, weights, kv):
         kv[i] = k, v
         scores = q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])
         scores = np.where(np.tri(*scores.shape[1:], start, dtype=bool), scores, -np.inf)
-        shares = np.exp(scores - scores.max(-1, keepdims=True))
-        heads = shares / shares.sum(-1, keepdims=True) @ v
+        weights_ = np.exp(scores - scores.max(-1, keepdims=True))
+        heads = weights_ / weights_.sum(-1, keepdims=True) @ v
         x = x + own_linear(heads.swapaxes(0, 1).reshape(x.shape), block.attn.c_proj)
         x = x + own_linear(own_gelu(own_linear(own_norm(x, block.ln_2), block.mlp.c_fc)), block.mlp.c_proj)
     return own_norm(x, weights.ln_f)[-1] @ np.array(weights.wte).T
@@ -156,16 +156,10 @@ NEWEST = "feed, start = new[-1:], start + len(feed)"
 EVERYTHING = "feed, kv = list(prompt_ids) + new, {}"
 
 
-def test_work_that_cannot_be_seen_is_refused_alike_whoever_did_it():
-    """Plain copies of every weight, and no function of the course: neither way is accused, both are told how to be
-    seen, and nothing but this check is lost."""
-    told = set()
-    for next_feed in (NEWEST, EVERYTHING):
-        source = INLINED.replace("{next}", next_feed)
-        assert ALL - passed(source) == {"generate-work"}
-        told.add(message("generate-work", source))
-    assert len(told) == 1
-    assert "Call prefill and decode_step in generate" in told.pop()
+@pytest.mark.parametrize("next_feed", [NEWEST, EVERYTHING])
+def test_work_that_cannot_be_seen_is_held_against_nobody(next_feed):
+    """Plain copies of every weight, and no function of the course."""
+    assert passed(INLINED.replace("{next}", next_feed)) == ALL
 
 
 @pytest.mark.parametrize("seen", ["wte", "c_attn", "gelu"])
@@ -181,27 +175,6 @@ def test_one_weight_or_function_used_as_it_is_makes_the_work_seen(seen):
     assert passed(source.replace("{next}", NEWEST)) == ALL
     assert ALL - passed(source.replace("{next}", EVERYTHING)) == {"generate-work"}
     assert "running the whole sequence again" in message("generate-work", source.replace("{next}", EVERYTHING))
-
-
-def test_recompute_is_found_wherever_it_hides():
-    by_given = """
-def generate(prompt_ids, n_new, weights):
-    if len(prompt_ids) + n_new - 1 > weights.config.n_ctx:
-        raise ValueError("too long")
-    return generate_recompute(prompt_ids, n_new, weights)
-"""
-    in_chunks = edited(
-        "generate",
-        (
-            "logits = decode_step(new_ids[-1], len(cache), weights, cache)",
-            "cache = ModelCache(weights.config.n_layer)\n            prefill(prompt_ids, weights, cache)\n"
-            "            for token_id in new_ids:\n"
-            "                logits = decode_step(token_id, len(cache), weights, cache)",
-        ),
-    )
-    for source in (by_given, in_chunks):
-        assert ALL - passed(source) == {"generate-work"}
-        assert "running the whole sequence again" in message("generate-work", source)
 
 
 # Honest, in ways one does not think of
@@ -265,26 +238,20 @@ def test_an_id_outside_the_vocabulary_must_not_be_repaired(ids):
         ("if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
         ("weights.wte[np.asarray(token_ids)]", f"weights.wte[{ids}]"),
     )
-    result = run_check(find_check("decode-context-limit"), student(repaired), SEED)
-    assert result.bug.key == "prefill-ids-unchecked"
     assert passed(repaired) == ALL - {"decode-context-limit"}
 
 
 @pytest.mark.parametrize(
-    ("layers", "named"),
+    ("layers", "told"),
     [
-        ("[cache.layers[0]] * len(weights.blocks)", "prefill-one-layer-for-all"),
-        ("[cache.layers[-1]] * len(weights.blocks)", "prefill-one-layer-for-all"),
-        ("[*cache.layers[:-1], LayerCache()]", None),
-        ("[LayerCache(), *cache.layers[1:]]", None),
-        ("[LayerCache() for _ in weights.blocks]", "prefill-own-cache"),
+        ("[cache.layers[0]] * len(weights.blocks)", "hold 6, 0, 0 rows where 2 belong"),
+        ("[LayerCache(), *cache.layers[1:]]", "hold 0, 2, 2 rows where 2 belong"),
+        ("[LayerCache() for _ in weights.blocks]", "hold 0 rows each where 1 belong"),
     ],
 )
-def test_layers_without_rows_are_told_from_a_cache_without_any(layers, named):
+def test_layers_without_rows_are_told(layers, told):
     source = edited("advance", ("zip(weights.blocks, cache.layers, strict=True)", f"zip(weights.blocks, {layers})"))
-    result = run_check(find_check("prefill-cache"), student(source), SEED)
-    assert not result.passed
-    assert (result.bug and result.bug.key) == named
+    assert told in message("prefill-cache", source)
 
 
 def test_prefill_is_judged_before_decode_step_is_written():
@@ -306,11 +273,9 @@ def prefill(prompt_ids, weights, cache):
     assert "after a prompt of 4 tokens and 2 decode steps" in message("prefill-in-chunks", anew)
 
 
-def test_too_few_ids_are_not_told_as_work_that_is_not_seen():
+def test_too_few_ids_are_no_work_to_be_counted():
     short = edited("generate", ("while len(new_ids) < n_new:", "while len(new_ids) < min(n_new, 4):"))
-    told = message("generate-work", short)
-    assert "generate returned 4 ids where n_new is 14" in told
-    assert "Call prefill and decode_step" not in told
+    assert "generate returned 4 ids where n_new is 14" in message("generate-work", short)
 
 
 def test_every_failing_length_is_listed():
