@@ -244,8 +244,8 @@ def test_an_id_outside_the_vocabulary_must_not_be_repaired(ids):
 @pytest.mark.parametrize(
     ("layers", "told"),
     [
-        ("[cache.layers[0]] * len(weights.blocks)", "hold 6, 0, 0 rows where 2 belong"),
-        ("[LayerCache(), *cache.layers[1:]]", "hold 0, 2, 2 rows where 2 belong"),
+        ("[cache.layers[0]] * len(weights.blocks)", "hold 3, 0, 0 rows where 1 belong"),
+        ("[LayerCache(), *cache.layers[1:]]", "hold 0, 1, 1 rows where 1 belong"),
         ("[LayerCache() for _ in weights.blocks]", "hold 0 rows each where 1 belong"),
     ],
 )
