@@ -39,7 +39,7 @@ STAGES = (
         ("gelu", "layer_norm", "causal_self_attention", "transformer_block", "forward", "generate_recompute"),
     ),
     Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=2),
-    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate")),
+    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=2),
     Stage(
         "save-and-reuse",
         4,
