@@ -51,19 +51,16 @@ def gelu_exact(x):
 
 GELU = {
     "gelu-exact": gelu_exact,
-    "gelu-sigmoid": lambda x: x / (1 + np.exp(-1.702 * np.asarray(x, np.float64))),
-    "gelu-relu": lambda x: np.maximum(x, 0.0),
     "gelu-missing": lambda x: x,
-    "gelu-no-half": lambda x: 2 * right.gelu(x),
 }
 
 # Layer normalization: functions of x, weight, bias and eps.
 
 
-def _norm(center=True, axis=-1, ddof=0, scale=lambda variance, eps: np.sqrt(variance + eps)):
+def _norm(axis=-1, ddof=0, scale=lambda variance, eps: np.sqrt(variance + eps)):
     def layer_norm(x, weight, bias, eps=1e-5):
         x = np.asarray(x, np.float64)
-        centered = x - x.mean(axis=axis, keepdims=True) if center else x
+        centered = x - x.mean(axis=axis, keepdims=True)
         n = x.size if axis is None else x.shape[axis]
         variance = (centered**2).sum(axis=axis, keepdims=True) / (n - ddof)
         return centered / scale(variance, eps) * weight + bias
@@ -71,18 +68,12 @@ def _norm(center=True, axis=-1, ddof=0, scale=lambda variance, eps: np.sqrt(vari
     return layer_norm
 
 
-def _norm_with_eps(eps):
-    return lambda x, weight, bias: right.layer_norm(x, weight, bias, eps)
-
-
 NORM = {
     "norm-sample-variance": _norm(ddof=1),
     "norm-eps-outside": _norm(scale=lambda variance, eps: np.sqrt(variance) + eps),
-    "norm-no-root": _norm(scale=lambda variance, eps: variance + eps),
-    "norm-no-mean": _norm(center=False),
     "norm-whole": _norm(axis=None),
-    "norm-no-weight": lambda x, weight, bias, eps=1e-5: right.layer_norm(x, 1.0, bias, eps),
-    "norm-no-bias": lambda x, weight, bias, eps=1e-5: right.layer_norm(x, weight, 0.0, eps),
+    "norm-no-weight": lambda x, weight, bias: right.layer_norm(x, 1.0, bias),
+    "norm-no-bias": lambda x, weight, bias: right.layer_norm(x, weight, 0.0),
 }
 
 # Attention: functions of q [n_head, n_query, head_dim] and of k and v [n_head, n_seq, head_dim].
@@ -121,6 +112,8 @@ ATTENTION = {
     "mask-without-offset": _masked(lambda q, k: np.tri(q.shape[1], k.shape[1], dtype=bool)),
     "mask-sees-next": _masked(lambda q, k: _visible(q, k, 1)),
     "mask-strict": _masked(lambda q, k: _visible(q, k, -1) | (np.arange(k.shape[1]) == 0)),  # the first sees itself
+    "mask-strict-nan": _masked(lambda q, k: _visible(q, k, -1)),
+    "mask-inverted": _masked(lambda q, k: ~_visible(q, k)),
     "mask-reversed": _masked(lambda q, k: ~_visible(q, k, -1)),
     "mask-zeros": _hidden(lambda scores: 0.0),
     "mask-after-softmax": lambda q, k, v: np.where(_visible(q, k), softmax(_scores(q, k)), 0.0) @ v,
@@ -147,10 +140,6 @@ def _split_by_reshape(qkv, n_head):
     return [part.reshape(n_head, len(part), -1) for part in np.split(qkv, 3, axis=-1)]
 
 
-def _split_inside_heads(qkv, n_head):
-    return np.split(qkv.reshape(len(qkv), n_head, -1).swapaxes(0, 1), 3, axis=-1)
-
-
 def _split_in_order(order):
     return lambda qkv, n_head: [right.split_heads(qkv, n_head)[order.index(part)] for part in "qkv"]
 
@@ -167,8 +156,8 @@ def post_norm(x, attend, mlp, ln_1, ln_2):
     return ln_2(x + mlp(x))
 
 
-def parallel(x, attend, mlp, ln_1, ln_2):
-    return x + attend(ln_1(x)) + mlp(ln_2(x))
+def gelu_last(x, attend, mlp, ln_1, ln_2):
+    return right.pre_norm(x, attend, lambda x: right.gelu(mlp(x)), ln_1, ln_2)
 
 
 def normed_residual(x, attend, mlp, ln_1, ln_2):
@@ -193,10 +182,6 @@ def no_residual_mlp(x, attend, mlp, ln_1, ln_2):
 
 def no_residual(x, attend, mlp, ln_1, ln_2):
     return mlp(ln_2(attend(ln_1(x))))
-
-
-def residual_input_only(x, attend, mlp, ln_1, ln_2):
-    return x + mlp(ln_2(x + attend(ln_1(x))))
 
 
 def no_ln_1(x, attend, mlp, ln_1, ln_2):
@@ -246,35 +231,29 @@ LINEAR = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
 VARIANTS: dict[str, dict[str, Callable]] = {
     **{name: {"gelu": function} for name, function in GELU.items()},
     **{name: {"layer_norm": function} for name, function in NORM.items()},
-    **{f"norm-eps-{eps:g}": {"layer_norm": _norm_with_eps(eps)} for eps in (1e-8, 1e-6, 1e-4, 1e-3)},
     **{name: {"attention": function} for name, function in {**ATTENTION, **MASK_TOO_SMALL}.items()},
     **{f"qkv-{order}": {"split_heads": _split_in_order(order)} for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
     "heads-split-wrong": {"split_heads": _split_by_reshape},
-    "heads-interleaved": {"split_heads": _split_inside_heads},
     "heads-merged-wrong": {"merge_heads": _merge_by_reshape},
     **{
         name: {"block_of": function}
         for name, function in {
             "post-norm": post_norm,
-            "parallel-block": parallel,
             "normed-residual": normed_residual,
             "normed-attention": normed_attention,
             "no-residual-attention": no_residual_attention,
             "no-residual-mlp": no_residual_mlp,
             "no-residual": no_residual,
-            "residual-input-only": residual_input_only,
             "no-ln-1": no_ln_1,
             "no-ln-2": no_ln_2,
             "ln-1-twice": ln_1_twice,
         }.items()
     },
+    "gelu-last": {"gelu": lambda x: x, "block_of": gelu_last},
     "no-final-layer-norm": {"logits_of": lambda x, ln_f, wte: x @ wte.T},
     "probabilities": {"logits_of": lambda x, ln_f, wte: softmax(right.next_token_logits(x, ln_f, wte))},
     "positions-missing": {"weights": lambda weights: _changed(weights, wpe=np.zeros_like(weights.wpe))},
     "layers-sorted-as-text": {"weights": _blocks(_layers_as_text)},
-    "last-block-left-out": {"weights": _blocks(lambda blocks: blocks[:-1])},
-    "first-block-only": {"weights": _blocks(lambda blocks: blocks[:1])},
     "biases-missing": {"weights": _without_biases(*LINEAR)},
-    **{f"bias-missing-{name}": {"weights": _without_biases(name)} for name in LINEAR},
     "no-output-projection": {"weights": _blocks(lambda blocks: map(_without_output_projection, blocks))},
 }

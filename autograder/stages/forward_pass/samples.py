@@ -211,8 +211,15 @@ def forward(token_ids, weights):
 
 RIGHT = [_HEAD_BY_HEAD, _FLOAT64, _ROW_BY_ROW, _OBJECTS, _ONE_PASS_VARIANCE]
 
+_POST_1 = "layer_norm(x + causal_self_attention(x, block.attn, n_head), block.ln_1.weight, block.ln_1.bias)"
+_POST_2 = "return layer_norm(x + feed_forward(x, block.mlp), block.ln_2.weight, block.ln_2.bias)"
+_MOMENTS = """centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered * centered).mean(axis=-1, keepdims=True)"""
+_HIDDEN = "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)"
+_OUTPUT = "linear(merge_heads(heads), attn.c_proj)"
+_START = "    token_ids = list(prompt_ids)\n"
 _GELU = "return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))"
-_WEIGHTS = "return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))"
+_WEIGHTS = f"return softmax({_HIDDEN})"
 _MLP = "feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)"
 _ATTENDED = "x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)"
 
@@ -220,782 +227,235 @@ _ATTENDED = "x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln
 _FORWARD = ("forward-recompute", "generate-greedy")
 _BLOCK = ("block-pre-norm", "forward-recompute", "generate-greedy")
 _ATTENTION = ("attention-heads", "attention-large-scores", "block-pre-norm", "forward-recompute", "generate-greedy")
-_ATTENTION_AND_CAUSALITY = (
-    "attention-heads",
-    "attention-causal",
-    "attention-large-scores",
-    "block-pre-norm",
-    "forward-recompute",
-    "generate-greedy",
-)
+_ATTENTION_AND_CAUSALITY = ("attention-causal", *_ATTENTION)
 _NORM = ("layer-norm-rows", "block-pre-norm", "forward-recompute")
 
+_ALL_OF_ATTENTION = (*_ATTENTION_AND_CAUSALITY, "forward-limits")
+
+
+def wrong(name, about, mark, old, new, *loses, bug=None):
+    return Wrong(name, about, ((mark, old, new),), loses, bug)
+
+
 WRONG = [
-    Wrong(
-        "gelu-with-erf",
-        "The exact GELU, which other models use.",
-        (("gelu", _GELU, "return 0.5 * x * (1 + np.vectorize(__import__('math').erf)(x / 2**0.5))"),),
-        ("gelu-tanh",),
-        "gelu-exact",
-    ),
-    Wrong(
-        "gelu-with-sigmoid",
-        "The sigmoid approximation of GELU.",
-        (("gelu", _GELU, "return x / (1.0 + np.exp(-1.702 * x))"),),
-        ("gelu-tanh", "block-pre-norm", "forward-recompute"),
-        "gelu-sigmoid",
-    ),
-    Wrong(
-        "relu",
-        "ReLU, which has the same ends.",
-        (("gelu", _GELU, "return np.maximum(x, 0.0)"),),
-        ("gelu-tanh", "block-pre-norm", "forward-recompute", "generate-greedy"),
-        "gelu-relu",
-    ),
-    Wrong(
-        "gelu-rounded",
-        "The factor of the cube without its last two digits.",
-        (("gelu", "0.044715", "0.0447"),),
-        ("gelu-tanh",),
-        "gelu-rounded",
-    ),
-    Wrong(
-        "gelu-own-tanh",
-        "tanh written with exp, which overflows.",
-        (
-            (
-                "gelu",
-                _GELU,
-                """y = (2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)
-    return 0.5 * x * (1 + (np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))""",
-            ),
-        ),
-        ("gelu-tanh",),
-        "gelu-overflow",
-    ),
-    Wrong(
-        "norm-with-n-minus-1",
-        "The sample variance, ddof=1.",
-        (
-            (
-                "layer-norm",
-                "(centered * centered).mean(axis=-1, keepdims=True)",
-                "x.var(axis=-1, keepdims=True, ddof=1)",
-            ),
-        ),
-        _NORM,
-        "norm-sample-variance",
-    ),
-    Wrong(
-        "norm-eps-added-to-the-deviation",
-        "eps outside the root.",
-        (("layer-norm", "np.sqrt(variance + eps)", "(np.sqrt(variance) + eps)"),),
-        ("layer-norm-rows",),
-        "norm-eps-outside",
-    ),
-    Wrong(
-        "norm-eps-1e-12",
-        "The eps of another model as the default.",
-        (("layer-norm", "eps=1e-5", "eps=1e-12"),),
-        ("layer-norm-rows",),
-        "norm-eps-small",
-    ),
-    Wrong(
-        "norm-eps-1e-3",
-        "The eps of another library as the default.",
-        (("layer-norm", "eps=1e-5", "eps=1e-3"),),
-        _NORM,
-        "norm-eps-large",
-    ),
-    Wrong(
-        "norm-eps-hard-coded",
-        "The parameter eps is not used.",
-        (("layer-norm", "variance + eps", "variance + 1e-5"),),
-        ("layer-norm-rows",),
-        "norm-eps-fixed",
-    ),
-    Wrong(
-        "norm-of-the-whole-array",
-        "One mean and one variance for all rows together.",
-        (
-            (
-                "layer-norm",
-                """centered = x - x.mean(axis=-1, keepdims=True)
-    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
-                """centered = x - x.mean()
-    variance = (centered * centered).mean()""",
-            ),
-        ),
-        (*_NORM, "generate-greedy"),
-        "norm-whole",
-    ),
-    Wrong(
-        "norm-weight-forgotten",
-        "Shifted by the bias and not scaled by the weight.",
-        (("layer-norm", " * weight + bias", " + bias"),),
-        (*_NORM, "generate-greedy"),
-        "norm-no-weight",
-    ),
-    Wrong(
-        "norm-axis-1",
-        "axis=1, which is the last one only for two axes.",
-        (
-            (
-                "layer-norm",
-                """centered = x - x.mean(axis=-1, keepdims=True)
-    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
-                """axis = min(1, x.ndim - 1)
+    wrong("gelu-with-erf", "The exact GELU, which other models use.", "gelu", _GELU,
+          "return 0.5 * x * (1 + np.vectorize(__import__('math').erf)(x / 2**0.5))", "gelu-tanh", bug="gelu-exact"),
+    wrong("gelu-with-sigmoid", "The sigmoid approximation of GELU.", "gelu", _GELU,
+          "return x / (1.0 + np.exp(-1.702 * x))", "gelu-tanh", "block-pre-norm", "forward-recompute"),
+    wrong("relu", "ReLU, which has the same ends.", "gelu", _GELU, "return np.maximum(x, 0.0)", "gelu-tanh",
+          "block-pre-norm", "forward-recompute", "generate-greedy"),
+    wrong("gelu-rounded", "The factor of the cube without its last two digits.", "gelu", "0.044715", "0.0447",
+          "gelu-tanh"),
+    wrong("gelu-own-tanh", "tanh written with exp, which overflows.", "gelu", _GELU,
+          """y = (2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1 + (np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))""", "gelu-tanh"),
+    wrong("norm-with-n-minus-1", "The sample variance, ddof=1.", "layer-norm",
+          "(centered * centered).mean(axis=-1, keepdims=True)", "x.var(axis=-1, keepdims=True, ddof=1)", *_NORM,
+          bug="norm-sample-variance"),
+    wrong("norm-eps-added-to-the-deviation", "eps outside the root.", "layer-norm", "np.sqrt(variance + eps)",
+          "(np.sqrt(variance) + eps)", "layer-norm-rows", bug="norm-eps-outside"),
+    wrong("norm-eps-1e-12", "The eps of another model as the default.", "layer-norm", "eps=1e-5", "eps=1e-12",
+          "layer-norm-rows", bug="norm-eps"),
+    wrong("norm-eps-1e-3", "The eps of another library as the default.", "layer-norm", "eps=1e-5", "eps=1e-3", *_NORM,
+          bug="norm-eps"),
+    wrong("norm-eps-hard-coded", "The parameter eps is not used.", "layer-norm", "variance + eps", "variance + 1e-5",
+          "layer-norm-rows"),
+    wrong("norm-of-the-whole-array", "One mean and one variance for all rows together.", "layer-norm", _MOMENTS,
+          """centered = x - x.mean()
+    variance = (centered * centered).mean()""", *_NORM, "generate-greedy", bug="norm-wrong-axis"),
+    wrong("norm-weight-forgotten", "Shifted by the bias and not scaled by the weight.", "layer-norm",
+          " * weight + bias", " + bias", *_NORM, "generate-greedy"),
+    wrong("norm-axis-1", "axis=1, which is the last one only for two axes.", "layer-norm", _MOMENTS,
+          """axis = min(1, x.ndim - 1)
     centered = x - x.mean(axis=axis, keepdims=True)
-    variance = (centered * centered).mean(axis=axis, keepdims=True)""",
-            ),
-        ),
-        ("layer-norm-rows",),
-        "norm-wrong-axis",
-    ),
-    Wrong(
-        "norm-axis-by-its-size",
-        "The axis that has as many numbers as the weight, which is the first one when there are as many rows.",
-        (
-            (
-                "layer-norm",
-                """centered = x - x.mean(axis=-1, keepdims=True)
-    variance = (centered * centered).mean(axis=-1, keepdims=True)""",
-                """axis = x.shape.index(len(weight))
+    variance = (centered * centered).mean(axis=axis, keepdims=True)""", "layer-norm-rows", bug="norm-wrong-axis"),
+    wrong("norm-axis-by-its-size",
+          "The axis that has as many numbers as the weight, which is the first one when there are as many rows.",
+          "layer-norm", _MOMENTS, """axis = x.shape.index(len(weight))
     centered = x - x.mean(axis=axis, keepdims=True)
-    variance = (centered * centered).mean(axis=axis, keepdims=True)""",
-            ),
-        ),
-        ("layer-norm-rows", "forward-recompute"),
-    ),
-    Wrong(
-        "norm-in-place",
-        "Subtracts the mean from the caller's array.",
-        (
-            (
-                "layer-norm",
-                "centered = x - x.mean(axis=-1, keepdims=True)",
-                """x -= x.mean(axis=-1, keepdims=True)
-    centered = x""",
-            ),
-        ),
-        ("layer-norm-rows", "block-pre-norm"),
-        "input-changed",
-    ),
-    Wrong(
-        "heads-merged-by-reshape",
-        "Heads merged without swapping the axes back.",
-        (("merge-heads", "heads.transpose(1, 0, 2).reshape", "heads.reshape"),),
-        _ATTENTION_AND_CAUSALITY,
-        "heads-merged-wrong",
-    ),
-    Wrong(
-        "heads-split-by-reshape",
-        "Heads split by one reshape.",
-        (
-            (
-                "split-heads",
-                "x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)",
-                "x.reshape(n_head, n_seq, n_embd // n_head)",
-            ),
-        ),
-        _ATTENTION_AND_CAUSALITY,
-        "heads-split-wrong",
-    ),
-    Wrong(
-        "heads-of-q-k-v",
-        "c_attn's result cut into heads first, then each head into q, k, v.",
-        (
-            (
-                "causal-self-attention",
-                "(split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))",
-                "np.split(split_heads(qkv, n_head), 3, axis=-1)",
-            ),
-        ),
-        _ATTENTION,
-        "heads-interleaved",
-    ),
-    Wrong(
-        "keys-and-values-swapped",
-        "q, v, k.",
-        (("causal-self-attention", "q, k, v = (split", "q, v, k = (split"),),
-        _ATTENTION,
-        "keys-values-swapped",
-    ),
-    Wrong(
-        "k-q-v",
-        "k, q, v.",
-        (("causal-self-attention", "q, k, v = (split", "k, q, v = (split"),),
-        _ATTENTION,
-        "qkv-order",
-    ),
-    Wrong(
-        "no-mask",
-        "Every token sees all tokens.",
-        (("attention-weights", _WEIGHTS, "return softmax(scores)"),),
-        _ATTENTION_AND_CAUSALITY,
-        "no-causal-mask",
-    ),
-    Wrong(
-        "mask-one-too-far",
-        "Every token also sees the next one.",
-        (("attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=1, dtype=bool)"),),
-        _ATTENTION_AND_CAUSALITY,
-        "mask-sees-next",
-    ),
-    Wrong(
-        "mask-of-minus-10000",
-        "Hidden scores are -10,000, which is above some visible ones.",
-        (("attention-weights", "scores, -np.inf)", "scores, -1e4)"),),
-        ("attention-large-scores",),
-        "mask-too-small",
-    ),
-    Wrong(
-        "mask-without-diagonal",
-        "A token does not see itself, and the first one sees nothing.",
-        (("attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=-1, dtype=bool)"),),
-        (
-            "attention-heads",
-            "attention-causal",
-            "attention-large-scores",
-            "block-pre-norm",
-            "forward-recompute",
-            "forward-limits",
-            "generate-greedy",
-        ),
-        "mask-strict",
-    ),
-    Wrong(
-        "mask-by-multiplying",
-        "Scores multiplied by the mask, so hidden ones are 0.",
-        (("attention-weights", "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)", "scores * np.tri(n_seq)"),),
-        _ATTENTION_AND_CAUSALITY,
-        "mask-zeros",
-    ),
-    Wrong(
-        "mask-times-infinity",
-        "-inf multiplied by the mask, and 0 * inf is NaN.",
-        (
-            (
-                "attention-weights",
-                "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)",
-                "scores - (1 - np.tri(n_seq)) * np.inf",
-            ),
-        ),
-        (
-            "attention-heads",
-            "attention-causal",
-            "attention-large-scores",
-            "block-pre-norm",
-            "forward-recompute",
-            "forward-limits",
-            "generate-greedy",
-        ),
-        "mask-times-infinity",
-    ),
-    Wrong(
-        "mask-after-the-softmax",
-        "Weights set to 0 after the softmax.",
-        (("attention-weights", _WEIGHTS, "return np.tri(n_seq) * softmax(scores)"),),
-        _ATTENTION_AND_CAUSALITY,
-        "mask-after-softmax",
-    ),
-    Wrong(
-        "softmax-over-queries",
-        "The softmax along the wrong axis.",
-        (
-            ("softmax", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=-2, keepdims=True)"),
-            ("softmax", "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-2, keepdims=True)"),
-        ),
-        _ATTENTION_AND_CAUSALITY,
-        "softmax-over-queries",
-    ),
-    Wrong(
-        "no-biases",
-        "Both linear layers of attention without their bias.",
-        (
-            ("causal-self-attention", "linear(x, attn.c_attn)", "x @ attn.c_attn.weight"),
-            (
-                "causal-self-attention",
-                "linear(merge_heads(heads), attn.c_proj)",
-                "merge_heads(heads) @ attn.c_proj.weight",
-            ),
-        ),
-        _ATTENTION,
-        "biases-missing",
-    ),
-    Wrong(
-        "heads-not-mixed",
-        "The merged heads are returned without c_proj.",
-        (("causal-self-attention", "linear(merge_heads(heads), attn.c_proj)", "merge_heads(heads)"),),
-        _ATTENTION,
-        "no-output-projection",
-    ),
-    Wrong(
-        "not-scaled",
-        "Scores not divided by anything.",
-        (("attention-weights", " / head_dim**0.5", ""),),
-        _ATTENTION,
-        "scores-unscaled",
-    ),
-    Wrong(
-        "scaled-by-n-embd",
-        "Scores divided by sqrt(n_embd).",
-        (("attention-weights", "head_dim**0.5", "(head_dim * len(q)) ** 0.5"),),
-        _ATTENTION,
-        "scores-scaled-by-n-embd",
-    ),
-    Wrong(
-        "scaled-without-root",
-        "Scores divided by head_dim.",
-        (("attention-weights", "head_dim**0.5", "head_dim"),),
-        _ATTENTION,
-        "scores-no-root",
-    ),
-    Wrong(
-        "softmax-naive",
-        "exp of the scores as they are.",
-        (("softmax", "scores - scores.max(axis=-1, keepdims=True)", "scores"),),
-        ("attention-large-scores",),
-        "softmax-overflow",
-    ),
-    Wrong(
-        "softmax-one-maximum",
-        "The largest score of all rows taken off.",
-        (("softmax", "scores.max(axis=-1, keepdims=True)", "scores.max()"),),
-        ("attention-large-scores",),
-        "softmax-one-maximum",
-    ),
-    Wrong(
-        "softmax-maximum-before-mask",
-        "The largest score looked for among the hidden ones too.",
-        (
-            (
-                "attention-weights",
-                _WEIGHTS,
-                """scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    variance = (centered * centered).mean(axis=axis, keepdims=True)""", "layer-norm-rows", "forward-recompute"),
+    wrong("norm-in-place", "Subtracts the mean from the caller's array.", "layer-norm",
+          "centered = x - x.mean(axis=-1, keepdims=True)", """x -= x.mean(axis=-1, keepdims=True)
+    centered = x""", "layer-norm-rows", "block-pre-norm", bug="input-changed"),
+    wrong("heads-merged-by-reshape", "Heads merged without swapping the axes back.", "merge-heads",
+          "heads.transpose(1, 0, 2).reshape", "heads.reshape", *_ATTENTION_AND_CAUSALITY, bug="heads-merged-wrong"),
+    wrong("heads-split-by-reshape", "Heads split by one reshape.", "split-heads",
+          "x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)",
+          "x.reshape(n_head, n_seq, n_embd // n_head)", *_ATTENTION_AND_CAUSALITY, bug="heads-split-wrong"),
+    wrong("heads-of-q-k-v", "c_attn's result cut into heads first, then each head into q, k, v.",
+          "causal-self-attention", "(split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1))",
+          "np.split(split_heads(qkv, n_head), 3, axis=-1)", *_ATTENTION),
+    wrong("keys-and-values-swapped", "q, v, k.", "causal-self-attention", "q, k, v = (split", "q, v, k = (split",
+          *_ATTENTION, bug="keys-values-swapped"),
+    wrong("k-q-v", "k, q, v.", "causal-self-attention", "q, k, v = (split", "k, q, v = (split", *_ATTENTION,
+          bug="qkv-order"),
+    wrong("no-mask", "Every token sees all tokens.", "attention-weights", _WEIGHTS, "return softmax(scores)",
+          *_ATTENTION_AND_CAUSALITY, bug="no-causal-mask"),
+    wrong("mask-one-too-far", "Every token also sees the next one.", "attention-weights", "np.tri(n_seq, dtype=bool)",
+          "np.tri(n_seq, k=1, dtype=bool)", *_ATTENTION_AND_CAUSALITY, bug="mask-sees-next"),
+    wrong("mask-of-minus-10000", "Hidden scores are -10,000, which is above some visible ones.", "attention-weights",
+          "scores, -np.inf)", "scores, -1e4)", "attention-large-scores", bug="mask-too-small"),
+    wrong("mask-without-diagonal", "A token does not see itself, and the first one sees nothing.",
+          "attention-weights", "np.tri(n_seq, dtype=bool)", "np.tri(n_seq, k=-1, dtype=bool)", *_ALL_OF_ATTENTION,
+          bug="mask-strict"),
+    wrong("mask-by-multiplying", "Scores multiplied by the mask, so hidden ones are 0.", "attention-weights", _HIDDEN,
+          "scores * np.tri(n_seq)", *_ATTENTION_AND_CAUSALITY, bug="mask-zeros"),
+    wrong("mask-times-infinity", "-inf multiplied by the mask, and 0 * inf is NaN.", "attention-weights", _HIDDEN,
+          "scores - (1 - np.tri(n_seq)) * np.inf", *_ALL_OF_ATTENTION, bug="mask-times-infinity"),
+    wrong("mask-after-the-softmax", "Weights set to 0 after the softmax.", "attention-weights", _WEIGHTS,
+          "return np.tri(n_seq) * softmax(scores)", *_ATTENTION_AND_CAUSALITY),
+    Wrong("softmax-over-queries", "The softmax along the wrong axis.",
+          (("softmax", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=-2, keepdims=True)"),
+          ("softmax", "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-2, keepdims=True)")),
+          _ATTENTION_AND_CAUSALITY, "softmax-over-queries"),
+    wrong("no-biases", "linear without its bias.", "linear", " + layer.bias", "", *_ATTENTION, bug="biases-missing"),
+    wrong("heads-not-mixed", "The merged heads are returned without c_proj.", "causal-self-attention", _OUTPUT,
+          "merge_heads(heads)", *_ATTENTION, bug="no-output-projection"),
+    wrong("not-scaled", "Scores not divided by anything.", "attention-weights", " / head_dim**0.5", "", *_ATTENTION,
+          bug="scores-unscaled"),
+    wrong("scaled-by-n-embd", "Scores divided by sqrt(n_embd).", "attention-weights", "head_dim**0.5",
+          "(head_dim * len(q)) ** 0.5", *_ATTENTION, bug="scores-scaled-by-n-embd"),
+    wrong("scaled-without-root", "Scores divided by head_dim.", "attention-weights", "head_dim**0.5", "head_dim",
+          *_ATTENTION, bug="scores-no-root"),
+    wrong("softmax-naive", "exp of the scores as they are.", "softmax", "scores - scores.max(axis=-1, keepdims=True)",
+          "scores", "attention-large-scores", bug="softmax-overflow"),
+    wrong("softmax-one-maximum", "The largest score of all rows taken off.", "softmax",
+          "scores.max(axis=-1, keepdims=True)", "scores.max()", "attention-large-scores"),
+    wrong("softmax-maximum-before-mask", "The largest score looked for among the hidden ones too.",
+          "attention-weights", _WEIGHTS, """scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
     scores = np.where(np.tri(n_seq, dtype=bool), scores, 0)
-    return scores / scores.sum(axis=-1, keepdims=True)""",
-            ),
-        ),
-        ("attention-large-scores",),
-        "softmax-hidden-maximum",
-    ),
-    Wrong(
-        "c-proj-bias-forgotten",
-        "No bias after the heads are merged.",
-        (
-            (
-                "causal-self-attention",
-                "linear(merge_heads(heads), attn.c_proj)",
-                "merge_heads(heads) @ attn.c_proj.weight",
-            ),
-        ),
-        _ATTENTION,
-        "bias-missing-attn-c_proj",
-    ),
-    Wrong(
-        "n-head-of-the-notebook",
-        "The notebook's own model gives the number of heads.",
-        (("causal-self-attention", "    qkv = linear", "    n_head = weights.config.n_head\n    qkv = linear"),),
-        (
-            "attention-heads",
-            "attention-causal",
-            "attention-large-scores",
-            "block-pre-norm",
-            "forward-recompute",
-            "forward-limits",
-            "generate-greedy",
-        ),
-        "fixed-sizes",
-    ),
-    Wrong(
-        "post-norm",
-        "Layer norm after each addition.",
-        (
-            (
-                "transformer-block",
-                _ATTENDED,
-                "layer_norm(x + causal_self_attention(x, block.attn, n_head), block.ln_1.weight, block.ln_1.bias)",
-            ),
-            (
-                "transformer-block",
-                f"return x + {_MLP}",
-                "return layer_norm(x + feed_forward(x, block.mlp), block.ln_2.weight, block.ln_2.bias)",
-            ),
-        ),
-        _BLOCK,
-        "post-norm",
-    ),
-    Wrong(
-        "residual-of-the-normalized",
-        "x is overwritten by its layer norm before the addition.",
-        (
-            (
-                "transformer-block",
-                _ATTENDED,
-                """layer_norm(x, block.ln_1.weight, block.ln_1.bias)
-    x = x + causal_self_attention(x, block.attn, n_head)""",
-            ),
-            (
-                "transformer-block",
-                f"return x + {_MLP}",
-                """x = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
-    return x + feed_forward(x, block.mlp)""",
-            ),
-        ),
-        _BLOCK,
-        "normed-residual",
-    ),
-    Wrong(
-        "no-residual",
-        "Attention and the MLP both replace x.",
-        (
-            ("transformer-block", "x = x + causal", "x = causal"),
-            ("transformer-block", "return x + feed", "return feed"),
-        ),
-        _BLOCK,
-        "no-residual",
-    ),
-    Wrong(
-        "no-residual-around-the-mlp",
-        "The MLP replaces x.",
-        (("transformer-block", "return x + feed", "return feed"),),
-        _BLOCK,
-        "no-residual-mlp",
-    ),
-    Wrong(
-        "ln-1-forgotten",
-        "Attention gets x as it is.",
-        (("transformer-block", "layer_norm(x, block.ln_1.weight, block.ln_1.bias)", "x"),),
-        _BLOCK,
-        "no-ln-1",
-    ),
-    Wrong(
-        "ln-2-forgotten",
-        "The MLP gets x as it is.",
-        (("transformer-block", "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", "x"),),
-        _BLOCK,
-        "no-ln-2",
-    ),
-    Wrong(
-        "ln-1-for-both",
-        "ln_1 copied where ln_2 belongs.",
-        (("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_1.weight, block.ln_1.bias"),),
-        _BLOCK,
-        "ln-1-twice",
-    ),
-    Wrong(
-        "parallel",
-        "The MLP reads the block's input.",
-        (
-            ("transformer-block", "x = x + causal", "block_input = x\n    x = x + causal"),
-            ("transformer-block", "layer_norm(x, block.ln_2", "layer_norm(block_input, block.ln_2"),
-        ),
-        _BLOCK,
-        "parallel-block",
-    ),
-    Wrong(
-        "block-with-another-eps",
-        "layer_norm is right, and the block calls it with the eps of another model; told as a wrong default is.",
-        (
-            ("transformer-block", "block.ln_1.weight, block.ln_1.bias", "block.ln_1.weight, block.ln_1.bias, 1e-6"),
-            ("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_2.weight, block.ln_2.bias, 1e-6"),
-        ),
-        ("block-pre-norm",),
-    ),
-    Wrong(
-        "no-positions",
-        "wpe is not added.",
-        (("forward", " + weights.wpe[:n_seq]", ""),),
-        _FORWARD,
-        "positions-missing",
-    ),
-    Wrong(
-        "positions-from-1",
-        "The first token gets position 1.",
-        (("forward", "weights.wpe[:n_seq]", "weights.wpe[np.arange(n_seq) + 1]"),),
-        ("forward-recompute", "forward-limits", "generate-greedy"),
-        "positions-shifted-+1",
-    ),
-    Wrong(
-        "no-final-norm",
-        "ln_f left out.",
-        (("forward", "layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @", "x @"),),
-        _FORWARD,
-        "no-final-layer-norm",
-    ),
-    Wrong(
-        "layers-in-the-order-of-text",
-        "Blocks visited in the order of their names: 0, 1, 10, 11, 2.",
-        (
-            (
-                "forward",
-                """for block in weights.blocks:
-""",
-                """for name in sorted(str(i) for i in range(config.n_layer)):
+    return scores / scores.sum(axis=-1, keepdims=True)""", "attention-large-scores"),
+    wrong("c-proj-bias-forgotten", "No bias after the heads are merged.", "causal-self-attention", _OUTPUT,
+          "merge_heads(heads) @ attn.c_proj.weight", *_ATTENTION),
+    wrong("n-head-of-the-notebook", "The notebook's own model gives the number of heads.", "causal-self-attention",
+          "    qkv = linear", """    n_head = weights.config.n_head
+    qkv = linear""", *_ALL_OF_ATTENTION),
+    Wrong("post-norm", "Layer norm after each addition.",
+          (("transformer-block", _ATTENDED, _POST_1),
+          ("transformer-block", f"return x + {_MLP}", _POST_2)),
+          _BLOCK, "post-norm"),
+    Wrong("residual-of-the-normalized", "x is overwritten by its layer norm before the addition.",
+          (("transformer-block", _ATTENDED, """layer_norm(x, block.ln_1.weight, block.ln_1.bias)
+    x = x + causal_self_attention(x, block.attn, n_head)"""),
+          ("transformer-block", f"return x + {_MLP}", """x = layer_norm(x, block.ln_2.weight, block.ln_2.bias)
+    return x + feed_forward(x, block.mlp)""")), _BLOCK, "normed-residual"),
+    Wrong("no-residual", "Attention and the MLP both replace x.",
+          (("transformer-block", "x = x + causal", "x = causal"),
+          ("transformer-block", "return x + feed", "return feed")), _BLOCK, "no-residual"),
+    wrong("no-residual-around-the-mlp", "The MLP replaces x.", "transformer-block", "return x + feed", "return feed",
+          *_BLOCK, bug="no-residual-mlp"),
+    wrong("ln-1-forgotten", "Attention gets x as it is.", "transformer-block",
+          "layer_norm(x, block.ln_1.weight, block.ln_1.bias)", "x", *_BLOCK, bug="no-ln-1"),
+    wrong("ln-2-forgotten", "The MLP gets x as it is.", "transformer-block",
+          "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", "x", *_BLOCK, bug="no-ln-2"),
+    wrong("ln-1-for-both", "ln_1 copied where ln_2 belongs.", "transformer-block",
+          "block.ln_2.weight, block.ln_2.bias", "block.ln_1.weight, block.ln_1.bias", *_BLOCK, bug="ln-1-twice"),
+    Wrong("parallel", "The MLP reads the block's input.", (("transformer-block", "x = x + causal", """block_input = x
+    x = x + causal"""), ("transformer-block", "layer_norm(x, block.ln_2", "layer_norm(block_input, block.ln_2")),
+          _BLOCK),
+    Wrong("block-with-another-eps",
+          "layer_norm is right, and the block calls it with the eps of another model; told as a wrong default is.",
+          (("transformer-block", "block.ln_1.weight, block.ln_1.bias", "block.ln_1.weight, block.ln_1.bias, 1e-6"),
+          ("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_2.weight, block.ln_2.bias, 1e-6")),
+          ("block-pre-norm",)),
+    wrong("no-positions", "wpe is not added.", "forward", " + weights.wpe[:n_seq]", "", *_FORWARD,
+          bug="positions-missing"),
+    wrong("positions-from-1", "The first token gets position 1.", "forward", "weights.wpe[:n_seq]",
+          "weights.wpe[np.arange(n_seq) + 1]", "forward-recompute", "forward-limits", "generate-greedy",
+          bug="positions-shifted-+1"),
+    wrong("no-final-norm", "ln_f left out.", "forward", "layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @",
+          "x @", *_FORWARD, bug="no-final-layer-norm"),
+    wrong("layers-in-the-order-of-text", "Blocks visited in the order of their names: 0, 1, 10, 11, 2.", "forward",
+          """for block in weights.blocks:
+""", """for name in sorted(str(i) for i in range(config.n_layer)):
         block = weights.blocks[int(name)]
-""",
-            ),
-        ),
-        _FORWARD,
-        "layers-sorted-as-text",
-    ),
-    Wrong(
-        "last-block-forgotten",
-        "The loop ends one block early.",
-        (("forward", "in weights.blocks:", "in weights.blocks[: config.n_layer - 1]:"),),
-        _FORWARD,
-        "blocks-left-out",
-    ),
-    Wrong(
-        "probabilities-returned",
-        "A softmax at the end.",
-        (
-            (
-                "forward",
-                """return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T""",
-                """logits = layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T
+""", *_FORWARD, bug="layers-sorted-as-text"),
+    wrong("last-block-forgotten", "The loop ends one block early.", "forward", "in weights.blocks:",
+          "in weights.blocks[: config.n_layer - 1]:", *_FORWARD),
+    wrong("probabilities-returned", "A softmax at the end.", "forward",
+          "return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T",
+          """logits = layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T
     shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)""",
-            ),
-        ),
-        ("forward-recompute",),
-        "probabilities",
-    ),
-    Wrong(
-        "last-row-returned",
-        "Only the logits after the last token.",
-        (("forward", "layer_norm(x, weights", "layer_norm(x[-1:], weights"),),
-        ("forward-recompute", "forward-limits"),
-        "only-last-row",
-    ),
-    Wrong(
-        "empty-accepted",
-        "Nothing in, nothing out.",
-        (
-            (
-                "forward",
-                "    if not 1 <=",
-                """    if n_seq == 0:
+    return shares / shares.sum(axis=-1, keepdims=True)""", "forward-recompute", bug="probabilities"),
+    wrong("last-row-returned", "Only the logits after the last token.", "forward", "layer_norm(x, weights",
+          "layer_norm(x[-1:], weights", "forward-recompute", "forward-limits", bug="only-last-row"),
+    wrong("empty-accepted", "Nothing in, nothing out.", "forward", "    if not 1 <=", """    if n_seq == 0:
         return np.zeros((0, config.n_vocab))
-    if not 1 <=""",
-            ),
-        ),
-        ("forward-limits",),
-        "empty-accepted",
-    ),
-    Wrong(
-        "ids-clipped",
-        "An id that is too large counts as the last one.",
-        (("forward", "weights.wte[np.asarray(token_ids)]", "weights.wte.take(token_ids, axis=0, mode='clip')"),),
-        ("forward-limits",),
-        "ids-replaced",
-    ),
-    Wrong(
-        "logits-by-token",
-        "The logits come with the tokens of the vocabulary first.",
-        (
-            ("forward", "@ weights.wte.T", "@ weights.wte.T).T"),
-            ("forward", "return layer_norm(x", "return (layer_norm(x"),
-        ),
-        ("forward-recompute", "forward-limits", "generate-greedy"),
-        "logits-transposed",
-    ),
-    Wrong(
-        "answers-remembered",
-        "Equal tokens get the logits that they got before, whatever the model.",
-        (
-            ("forward", "def forward(token_ids, weights):", "seen = {}\n\n\ndef forward(token_ids, weights):"),
-            (
-                "forward",
-                "    n_seq, config = len(token_ids), weights.config",
-                "    n_seq, config = len(token_ids), weights.config\n"
-                "    key = (*token_ids, config)\n"
-                "    if key in seen:\n"
-                "        return seen[key]",
-            ),
-            ("forward", "return layer_norm(x", "seen[key] = layer_norm(x"),
-            ("forward", "@ weights.wte.T", "@ weights.wte.T\n    return seen[key]"),
-        ),
-        _FORWARD,
-        "logits-remembered",
-    ),
-    Wrong(
-        "tokens-cut-off",
-        "Too long a sequence is cut to its last n_ctx tokens.",
-        (
-            (
-                "forward",
-                "if not 1 <= n_seq <= config.n_ctx:",
-                """token_ids = token_ids[-config.n_ctx :]
+    if not 1 <=""", "forward-limits"),
+    wrong("ids-clipped", "An id that is too large counts as the last one.", "forward",
+          "weights.wte[np.asarray(token_ids)]", "weights.wte.take(token_ids, axis=0, mode='clip')", "forward-limits"),
+    Wrong("logits-by-token", "The logits come with the tokens of the vocabulary first.",
+          (("forward", "@ weights.wte.T", "@ weights.wte.T).T"),
+          ("forward", "return layer_norm(x", "return (layer_norm(x")),
+          ("forward-recompute", "forward-limits", "generate-greedy")),
+    Wrong("answers-remembered", "Equal tokens get the logits that they got before, whatever the model.",
+          (("forward", "def forward(token_ids, weights):", """seen = {}
+
+
+def forward(token_ids, weights):"""),
+          ("forward", "    n_seq, config = len(token_ids), weights.config",
+           """    n_seq, config = len(token_ids), weights.config
+    key = (*token_ids, config)
+    if key in seen:
+        return seen[key]"""), ("forward", "return layer_norm(x", "seen[key] = layer_norm(x"),
+          ("forward", "@ weights.wte.T", """@ weights.wte.T
+    return seen[key]""")), _FORWARD, "logits-remembered"),
+    wrong("tokens-cut-off", "Too long a sequence is cut to its last n_ctx tokens.", "forward",
+          "if not 1 <= n_seq <= config.n_ctx:", """token_ids = token_ids[-config.n_ctx :]
     n_seq = len(token_ids)
-    if n_seq < 1:""",
-            ),
-        ),
-        ("forward-limits", "generate-greedy"),
-        "limit-ignored",
-    ),
-    Wrong(
-        "limit-one-too-low",
-        "Exactly n_ctx tokens are refused.",
-        (("forward", "<= n_seq <= config.n_ctx", "<= n_seq < config.n_ctx"),),
-        ("forward-recompute", "forward-limits", "generate-greedy"),
-        "limit-too-low",
-    ),
-    Wrong(
-        "empty-prompt-accepted",
-        "No prompt, no ids.",
-        (
-            (
-                "generate-recompute",
-                "    token_ids = list(prompt_ids)",
-                "    if not prompt_ids:\n        return []\n    token_ids = list(prompt_ids)",
-            ),
-        ),
-        ("generate-greedy",),
-        "generate-empty-prompt",
-    ),
-    Wrong(
-        "prompt-returned",
-        "The prompt comes back with the new ids.",
-        (("generate-recompute", "token_ids[len(prompt_ids) :]", "token_ids"),),
-        ("generate-greedy",),
-        "prompt-returned",
-    ),
-    Wrong(
-        "prompt-appended-to",
-        "The new ids are appended to the caller's list.",
-        (
-            (
-                "generate-recompute",
-                """    token_ids = list(prompt_ids)
-""",
-                """    n_prompt, token_ids = len(prompt_ids), prompt_ids
-""",
-            ),
-        ),
-        ("generate-greedy",),
-        "prompt-grown",
-    ),
-    Wrong(
-        "argmax-of-all-rows",
-        "argmax of the whole table of logits.",
-        (("generate-recompute", "[-1].argmax()", ".argmax()"),),
-        ("generate-greedy",),
-        "argmax-of-all-rows",
-    ),
-    Wrong(
-        "first-row-chosen",
-        "argmax of the first row.",
-        (("generate-recompute", "[-1].argmax()", "[0].argmax()"),),
-        ("generate-greedy",),
-        "first-row-chosen",
-    ),
-    Wrong(
-        "last-token-alone",
-        "Only the newest token is fed.",
-        (("generate-recompute", "forward(token_ids, weights)", "forward(token_ids[-1:], weights)"),),
-        ("generate-greedy",),
-        "last-token-alone",
-    ),
-    Wrong(
-        "one-id-too-many",
-        "The loop runs once too often.",
-        (("generate-recompute", "range(n_new)", "range(n_new + 1)"),),
-        ("generate-greedy",),
-        "one-id-too-many",
-    ),
-    Wrong(
-        "sampled",
-        "The next id is drawn at random.",
-        (
-            (
-                "generate-recompute",
-                """    token_ids = list(prompt_ids)
+    if n_seq < 1:""", "forward-limits", "generate-greedy", bug="limit-ignored"),
+    wrong("limit-one-too-low", "Exactly n_ctx tokens are refused.", "forward", "<= n_seq <= config.n_ctx",
+          "<= n_seq < config.n_ctx", "forward-recompute", "forward-limits", "generate-greedy", bug="limit-too-low"),
+    wrong("empty-prompt-accepted", "No prompt, no ids.", "generate-recompute", "    token_ids = list(prompt_ids)",
+          """    if not prompt_ids:
+        return []
+    token_ids = list(prompt_ids)""", "generate-greedy"),
+    wrong("prompt-returned", "The prompt comes back with the new ids.", "generate-recompute",
+          "token_ids[len(prompt_ids) :]", "token_ids", "generate-greedy", bug="prompt-returned"),
+    wrong("prompt-appended-to", "The new ids are appended to the caller's list.", "generate-recompute", _START,
+          """    n_prompt, token_ids = len(prompt_ids), prompt_ids
+""", "generate-greedy", bug="input-changed"),
+    wrong("argmax-of-all-rows", "argmax of the whole table of logits.", "generate-recompute", "[-1].argmax()",
+          ".argmax()", "generate-greedy", bug="argmax-of-all-rows"),
+    wrong("first-row-chosen", "argmax of the first row.", "generate-recompute", "[-1].argmax()", "[0].argmax()",
+          "generate-greedy"),
+    wrong("last-token-alone", "Only the newest token is fed.", "generate-recompute", "forward(token_ids, weights)",
+          "forward(token_ids[-1:], weights)", "generate-greedy", bug="last-token-alone"),
+    wrong("one-id-too-many", "The loop runs once too often.", "generate-recompute", "range(n_new)",
+          "range(n_new + 1)", "generate-greedy"),
+    wrong("sampled", "The next id is drawn at random.", "generate-recompute", """    token_ids = list(prompt_ids)
     for _ in range(n_new):
         token_ids.append(int(forward(token_ids, weights)[-1].argmax()))
-""",
-                """    token_ids = list(prompt_ids)
+""", """    token_ids = list(prompt_ids)
     for _ in range(n_new):
         logits = forward(token_ids, weights)[-1].astype(float)
         shares = np.exp(logits - logits.max())
         token_ids.append(int(np.random.choice(len(shares), p=shares / shares.sum())))
-""",
-            ),
-        ),
-        ("generate-greedy",),
-        "sampled",
-    ),
-    Wrong(
-        "stops-at-end-of-text",
-        "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
-        (
-            (
-                "generate-recompute",
-                "weights)[-1].argmax()))\n",
-                "weights)[-1].argmax()))\n        if token_ids[-1] == weights.config.n_vocab - 1:\n            break\n",
-            ),
-        ),
-        ("generate-greedy",),
-        "stops-at-an-id",
-    ),
-    Wrong(
-        "twenty-at-most",
-        "n_new is never more than 20.",
-        (("generate-recompute", "range(n_new)", "range(min(n_new, 20))"),),
-        ("generate-greedy",),
-        "n-new-lowered",
-    ),
-    Wrong(
-        "ids-remembered",
-        "The ids of a prompt are remembered, whatever the model.",
-        (
-            ("generate-recompute", "def generate_recompute(", "texts = {}\n\n\ndef generate_recompute("),
-            (
-                "generate-recompute",
-                "    token_ids = list(prompt_ids)\n",
-                "    key = weights.config, tuple(prompt_ids), n_new\n"
-                "    if key in texts:\n"
-                "        return texts[key]\n"
-                "    token_ids = list(prompt_ids)\n",
-            ),
-            (
-                "generate-recompute",
-                "return token_ids[len(prompt_ids) :]",
-                "texts[key] = token_ids[len(prompt_ids) :]\n    return texts[key]",
-            ),
-        ),
-        ("generate-greedy",),
-        "ids-remembered",
-    ),
-    Wrong(
-        "last-id-counted",
-        "Refuses when prompt + n_new is more than n_ctx, though the last new id is never fed.",
-        (
-            (
-                "generate-recompute",
-                """    token_ids = list(prompt_ids)
-""",
-                """    token_ids = list(prompt_ids)
+""", "generate-greedy"),
+    wrong("stops-at-end-of-text", "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
+          "generate-recompute", """weights)[-1].argmax()))
+""", """weights)[-1].argmax()))
+        if token_ids[-1] == weights.config.n_vocab - 1:
+            break
+""", "generate-greedy"),
+    wrong("twenty-at-most", "n_new is never more than 20.", "generate-recompute", "range(n_new)",
+          "range(min(n_new, 20))", "generate-greedy"),
+    Wrong("ids-remembered", "The ids of a prompt are remembered, whatever the model.",
+          (("generate-recompute", "def generate_recompute(", """texts = {}
+
+
+def generate_recompute("""), ("generate-recompute", _START, """    key = weights.config, tuple(prompt_ids), n_new
+    if key in texts:
+        return texts[key]
+    token_ids = list(prompt_ids)
+"""), ("generate-recompute", "return token_ids[len(prompt_ids) :]", """texts[key] = token_ids[len(prompt_ids) :]
+    return texts[key]""")), ("generate-greedy",), "ids-remembered"),
+    wrong("last-id-counted", "Refuses when prompt + n_new is more than n_ctx, though the last new id is never fed.",
+          "generate-recompute", _START, """    token_ids = list(prompt_ids)
     if len(token_ids) + n_new > weights.config.n_ctx:
         raise ValueError('too long')
-""",
-            ),
-        ),
-        ("generate-greedy",),
-        "generate-limit-too-low",
-    ),
-    Wrong(
-        "window-slides",
-        "Drops the oldest tokens when the context is full.",
-        (
-            (
-                "generate-recompute",
-                "forward(token_ids, weights)",
-                "forward(token_ids[-weights.config.n_ctx :], weights)",
-            ),
-        ),
-        ("generate-greedy",),
-        "window-slid",
-    ),
-]
+""", "generate-greedy", bug="generate-limit-too-low"),
+    wrong("window-slides", "Drops the oldest tokens when the context is full.", "generate-recompute",
+          "forward(token_ids, weights)", "forward(token_ids[-weights.config.n_ctx :], weights)", "generate-greedy",
+          bug="window-slid"),
+]  # fmt: skip

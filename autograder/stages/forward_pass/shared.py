@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel
-from autograder.judge.compare import Sweep, matches
+from autograder.judge.compare import matches
 from autograder.judge.framework import Failure
-from autograder.judge.student import Student, StudentError
+from autograder.judge.student import Student
 from autograder.judge.words import count
-from autograder.stages.forward_pass import bugs as own
 
 STAGE = "forward-pass"
 
@@ -43,34 +40,6 @@ def expect_shape(actual: np.ndarray, shape: tuple[int, ...], name: str, bug: Bug
     if not np.isfinite(actual).all():
         raise Failure(None, f"{name} has values that are not finite.", bug)
     return actual
-
-
-def finish(sweep: Sweep, right_on_trained: Callable[[], bool]) -> None:
-    """Finish a sweep over lengths; when the code does not even run there, see whether it runs on the trained model."""
-    try:
-        sweep.finish()
-    except Failure as failure:
-        if failure.bug is None and sweep.ran_nowhere and right_on_trained():
-            raise Failure(failure.prop, failure.detail, own.FIXED_SIZES) from None
-        raise
-
-
-def right_on_trained(student: Student, cases: Cases, what: str) -> bool:
-    """Whether the student's "attention", "block" or "forward" is right for a few tokens of the trained model."""
-    model = cases.trained
-    x, ids = rows(cases, model, 3), cases.ids(model, 3)
-    part = {"attention": "blocks.0.attn", "block": "blocks.0"}.get(what)
-    try:
-        if what == "attention":
-            actual, expected = attend(student, x, model, 0), model.reference.attention_layer(x, 0)
-        elif what == "block":
-            actual = student.array("transformer_block", x, model.part(part), model.config.n_head)
-            expected = model.reference.block(x, 0)
-        else:
-            actual, expected = student.array("forward", ids, model), model.reference.logits(ids)
-    except (Failure, StudentError):
-        return False
-    return matches(actual, expected)
 
 
 def right_at(student: Student, model: JudgeModel, ids: list[int]) -> bool:

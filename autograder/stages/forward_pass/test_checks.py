@@ -162,75 +162,38 @@ def test_a_sweep_lists_every_failing_length():
     assert "for 4 tokens on a random model with 2 blocks" in message
 
 
+_MLP = "linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)"
+_REVERSED = ("attention-causal", "mask-reversed")
+_BLOCK = "block-pre-norm"
+
+
 @pytest.mark.parametrize(
     ("mark", "old", "new", "check", "bug"),
     [
-        (
-            "attention-weights",
-            "np.tri(n_seq, dtype=bool)",
-            "np.triu(np.ones((n_seq, n_seq), bool))",
-            "attention-causal",
-            "mask-reversed",
-        ),
-        (
-            "split-heads",
-            "n_head, n_embd // n_head).transpose(1, 0, 2)",
-            "n_embd // n_head, n_head).transpose(2, 0, 1)",
-            "attention-heads",
-            None,
-        ),
+        ("attention-weights", "np.tri(n_seq, dtype=bool)", "np.triu(np.ones((n_seq, n_seq), bool))", *_REVERSED),
+        ("attention-weights", "scores, -np.inf", "-np.inf, scores", *_REVERSED),
+        ("attention-weights", "scores, -np.inf", "-np.inf, scores", "attention-large-scores", "mask-reversed"),
         ("attention-weights", "head_dim**0.5", "len(q) ** 0.5", "attention-heads", None),
         ("attention-weights", "head_dim**0.5", "n_seq**0.5", "attention-heads", None),
         ("causal-self-attention", "split_heads(part, n_head)", "split_heads(part, 1)", "attention-heads", None),
-        (
-            "causal-self-attention",
-            "linear(x, attn.c_attn)",
-            "x @ attn.c_attn.weight",
-            "attention-heads",
-            "bias-missing-attn-c_attn",
-        ),
-        ("feed-forward", "linear(x, mlp.c_fc)", "x @ mlp.c_fc.weight", "block-pre-norm", "bias-missing-mlp-c_fc"),
-        ("feed-forward", "gelu(", "(", "block-pre-norm", "gelu-missing"),
-        ("transformer-block", "x = x + causal", "x = causal", "block-pre-norm", "no-residual-attention"),
-        (
-            "feed-forward",
-            "gelu(",
-            "(lambda z: z / 2 * (1 + np.vectorize(__import__('math').erf)(z / 2**0.5)))(",
-            "block-pre-norm",
-            "gelu-exact",
-        ),
-        ("gelu", "x * x * x", "x * x", "gelu-tanh", "gelu-square"),
-        ("gelu", "0.5 * x", "x", "gelu-tanh", "gelu-no-half"),
-        ("gelu", "(x + 0.044715 * x * x * x)", "(x + 0.044715 * x) ** 3", "gelu-tanh", "gelu-cube-of-sum"),
-        ("gelu", "(2 / np.pi) ** 0.5", "2.0**0.5 / np.pi", "gelu-tanh", "gelu-no-root"),
-        ("gelu", "(2 / np.pi) ** 0.5", "(2.0 / np.pi)", "gelu-tanh", "gelu-no-root"),
-        ("layer-norm", "np.sqrt(variance + eps)", "(variance + eps)", "layer-norm-rows", "norm-no-root"),
-        ("layer-norm", " * weight + bias", " * weight", "layer-norm-rows", "norm-no-bias"),
-        ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x", "layer-norm-rows", "norm-no-mean"),
+        ("feed-forward", "gelu(", "(", _BLOCK, "gelu-place"),
+        ("feed-forward", _MLP, "gelu(linear(linear(x, mlp.c_fc), mlp.c_proj))", _BLOCK, "gelu-place"),
+        ("transformer-block", "x = x + causal", "x = causal", _BLOCK, "no-residual-attention"),
+        ("gelu", "x * x * x", "x * x", "gelu-tanh", None),
+        ("gelu", "(x + 0.044715 * x * x * x)", "(x + 0.044715 * x) ** 3", "gelu-tanh", "gelu-bracket"),
+        ("gelu", "(2 / np.pi) ** 0.5", "2.0**0.5 / np.pi", "gelu-tanh", "gelu-bracket"),
+        ("gelu", "(x + 0.044715 * x * x * x)", "x + 0.044715 * x * x * x", "gelu-tanh", "gelu-bracket"),
+        ("gelu", "(1 + np.tanh(", "1 + (np.tanh(", "gelu-tanh", "gelu-bracket"),
         ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x - x.mean()", "layer-norm-rows", None),
-        (
-            "forward",
-            "weights.wte[np.asarray(token_ids)]",
-            "weights.wte[token_ids] * weights.wte.shape[1] ** 0.5",
-            "forward-recompute",
-            None,
-        ),
         ("forward", "in weights.blocks", "in weights.blocks[::-1]", "forward-recompute", None),
-        ("forward", "in weights.blocks", "in weights.blocks[:1]", "forward-recompute", "blocks-left-out"),
-        (
-            "generate-recompute",
-            "forward(token_ids, weights)",
-            "forward(prompt_ids, weights)",
-            "generate-greedy",
-            "sequence-not-grown",
-        ),
+        ("forward", "in weights.blocks", "in weights.blocks[:1]", "forward-recompute", None),
         ("forward", "weights.wpe[:n_seq]", "weights.wpe[-n_seq:]", "forward-recompute", None),
-        ("generate-recompute", "argmax", "argmin", "generate-greedy", "smallest-chosen"),
-        ("generate-recompute", "range(n_new)", "range(n_new - 1)", "generate-greedy", "one-id-too-few"),
-        ("generate-recompute", "range(n_new)", "range(max(1, n_new))", "generate-greedy", "one-id-too-many"),
+        ("generate-recompute", "forward(token_ids,", "forward(prompt_ids,", "generate-greedy", "sequence-not-grown"),
+        ("generate-recompute", "range(n_new)", "range(n_new - 1)", "generate-greedy", None),
+        ("generate-recompute", "range(n_new)", "range(max(1, n_new))", "generate-greedy", None),
     ],
 )
-def test_more_mistakes_are_named(mark, old, new, check, bug):
+def test_a_name_is_given_where_the_numbers_are_those_of_the_mistake(mark, old, new, check, bug):
     result = results(changed(mark, old, new), only=check)[check]
     assert not result.passed
     assert (result.bug.key if result.bug else None) == bug
@@ -258,9 +221,9 @@ def test_a_finite_mask_is_found(hidden, seed):
 
 
 @pytest.mark.parametrize("ids", ["np.asarray(token_ids) % config.n_vocab", "np.clip(token_ids, 0, config.n_vocab - 1)"])
-def test_an_id_that_is_replaced_is_named(ids):
+def test_an_id_that_is_replaced_is_found(ids):
     result = results(changed("forward", "np.asarray(token_ids)", ids), only="forward-limits")["forward-limits"]
-    assert result.bug.key == "ids-replaced"
+    assert "the id" in result.message
 
 
 def replaced_in(mark, *pairs):
@@ -271,50 +234,30 @@ def replaced_in(mark, *pairs):
     return solved(**{mark.replace("-", "_"): source})
 
 
-def test_mistakes_of_two_places_are_named():
-    attended = "    x = x + causal_self_attention("
-    block = replaced_in(
-        "transformer-block",
-        (attended, "    given, x = x, x + causal_self_attention("),
-        ("return x + feed", "return given + feed"),
-    )
-    assert results(block, only="block-pre-norm")["block-pre-norm"].bug.key == "residual-input-only"
+def test_a_final_norm_in_the_loop_is_named():
     forward = replaced_in(
         "forward",
-        ("    for block", "    embedded = x\n    for block"),
-        ("transformer_block(x, ", "transformer_block(embedded, "),
+        ("x = transformer_block(", "x = layer_norm(transformer_block("),
+        ("config.n_head)\n", "config.n_head), weights.ln_f.weight, weights.ln_f.bias)\n"),
+        ("return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias)", "return x"),
     )
-    assert not results(forward, only="forward-recompute")["forward-recompute"].passed
+    assert results(forward, only="forward-recompute")["forward-recompute"].bug.key == "ln-f-in-loop"
 
 
-@pytest.mark.parametrize(
-    ("largest", "bug"),
-    [
-        ("0", "softmax-overflow"),
-        ("np.where(np.tri(n_seq, dtype=bool), scores, -np.inf).max()", "softmax-one-maximum"),
-        ("peak", "hidden"),
-    ],
-)
 @pytest.mark.parametrize("seed", range(3))
-def test_overflow_is_named_in_float64_too(largest, bug, seed):
+def test_overflow_is_named_in_float64_too(seed):
     """np.sqrt(head_dim) makes float64 scores, which overflow at 709, not at 88."""
     namespace = replaced_in(
         "attention-weights",
         ("/ head_dim**0.5", "/ np.sqrt(head_dim)"),
         (
             "return softmax(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))",
-            f"""peak = scores.max(axis=-1, keepdims=True)
-    exps = np.exp(np.where(np.tri(n_seq, dtype=bool), scores - {largest}, -np.inf))
+            """exps = np.exp(np.where(np.tri(n_seq, dtype=bool), scores, -np.inf))
     return exps / exps.sum(axis=-1, keepdims=True)""",
         ),
     )
     check = "attention-large-scores"
-    assert bug in results(namespace, seed, only=check)[check].bug.key
-
-
-def test_argmax_of_all_rows_is_named():
-    result = results(changed("generate-recompute", "[-1].argmax()", ".argmax()"), only="generate-greedy")
-    assert result["generate-greedy"].bug.key == "argmax-of-all-rows"
+    assert results(namespace, seed, only=check)[check].bug.key == "softmax-overflow"
 
 
 def test_the_notebooks_own_weights_are_noticed():
