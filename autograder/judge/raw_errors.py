@@ -6,7 +6,10 @@ _MEANINGS = (
     ("'NoneType' object", "a value is None there, as of a function without return, or keys before the first append"),
     ("could not be broadcast", "the shapes must agree from the last axis on, or be 1 there"),
     ("could not broadcast input array", "the array does not fit into the place that it is assigned to"),
-    ("matmul: Input operand", "a @ b needs a's last axis to be as long as b's last but one"),
+    (
+        "matmul: Input operand",
+        "a @ b needs a's last axis to be as long as b's last but one; .T reverses all axes, swapaxes(1, 2) two",
+    ),
     ("not aligned", "a product needs a's last axis to be as long as b's last but one"),
     ("can be converted to Python scalars", "math's functions take one number, NumPy's of that name take arrays"),
     ("axes don't match array", "transpose needs each axis of the array once"),

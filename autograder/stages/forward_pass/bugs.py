@@ -45,7 +45,7 @@ MASK_STRICT = define(
     "It looks as if a token did not see itself: query i sees the keys 0 to i, with i included.",
 )
 MASK_REVERSED = define(
-    "mask-reversed", "mask reversed", "It looks as if the mask were the wrong way round: tokens see only later ones."
+    "mask-reversed", "mask reversed", "It looks as if the mask were reversed: tokens see only later ones."
 )
 MASK_ZEROS = define(
     "mask-zeros",
@@ -70,8 +70,8 @@ SCORES_NO_ROOT = define(
 )
 SOFTMAX_OVERFLOW = define(
     "softmax-overflow",
-    "softmax without taking off the largest",
-    "It looks as if exp overflowed: take each row's largest score off before exp, which leaves the softmax the same.",
+    "softmax without subtracting the largest",
+    "It looks as if exp overflowed: subtract each row's largest score before exp, which leaves the softmax the same.",
 )
 OUTPUT_MISSING = define(
     "no-output-projection",
@@ -143,6 +143,6 @@ SEQUENCE_NOT_GROWN = define(
 ARGMAX_OF_ALL_ROWS = define(
     "argmax-of-all-rows",
     "argmax of all rows at once",
-    "The id that was fed is none of the vocabulary's. It looks as if argmax were taken of all rows at once: take it of "
+    "The id that was fed is not in the vocabulary. It looks as if argmax were taken of all rows at once: take it of "
     "the last row alone.",
 )

@@ -223,7 +223,7 @@ _WEIGHTS = f"return softmax({_HIDDEN})"
 _MLP = "feed_forward(layer_norm(x, block.ln_2.weight, block.ln_2.bias), block.mlp)"
 _ATTENDED = "x + causal_self_attention(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn, n_head)"
 
-# The checks a mistake loses: what stands on a wrong function is wrong too.
+# The checks a mistake loses: what calls a wrong function is wrong too.
 _FORWARD = ("forward-recompute", "generate-greedy")
 _BLOCK = ("block-pre-norm", "forward-recompute", "generate-greedy")
 _ATTENTION = ("attention-heads", "attention-large-scores", "block-pre-norm", "forward-recompute", "generate-greedy")
@@ -319,7 +319,7 @@ WRONG = [
           *_ATTENTION, bug="scores-no-root"),
     wrong("softmax-naive", "exp of the scores as they are.", "softmax", "scores - scores.max(axis=-1, keepdims=True)",
           "scores", "attention-large-scores", bug="softmax-overflow"),
-    wrong("softmax-one-maximum", "The largest score of all rows taken off.", "softmax",
+    wrong("softmax-one-maximum", "The largest score of all rows subtracted.", "softmax",
           "scores.max(axis=-1, keepdims=True)", "scores.max()", "attention-large-scores"),
     wrong("softmax-maximum-before-mask", "The largest score looked for among the hidden ones too.",
           "attention-weights", _WEIGHTS, """scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -375,8 +375,8 @@ WRONG = [
     wrong("probabilities-returned", "A softmax at the end.", "forward",
           "return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T",
           """logits = layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T
-    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)""", "forward-recompute", bug="probabilities"),
+    exps = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)""", "forward-recompute", bug="probabilities"),
     wrong("last-row-returned", "Only the logits after the last token.", "forward", "layer_norm(x, weights",
           "layer_norm(x[-1:], weights", "forward-recompute", "forward-limits", bug="only-last-row"),
     wrong("empty-accepted", "Nothing in, nothing out.", "forward", "    if not 1 <=", """    if n_seq == 0:
@@ -410,7 +410,7 @@ def forward(token_ids, weights):"""),
           """    if not prompt_ids:
         return []
     token_ids = list(prompt_ids)""", "generate-greedy"),
-    wrong("prompt-returned", "The prompt comes back with the new ids.", "generate-recompute",
+    wrong("prompt-returned", "The prompt is returned with the new ids.", "generate-recompute",
           "token_ids[len(prompt_ids) :]", "token_ids", "generate-greedy", bug="prompt-returned"),
     wrong("prompt-appended-to", "The new ids are appended to the caller's list.", "generate-recompute", _START,
           """    n_prompt, token_ids = len(prompt_ids), prompt_ids
@@ -429,8 +429,8 @@ def forward(token_ids, weights):"""),
 """, """    token_ids = list(prompt_ids)
     for _ in range(n_new):
         logits = forward(token_ids, weights)[-1].astype(float)
-        shares = np.exp(logits - logits.max())
-        token_ids.append(int(np.random.choice(len(shares), p=shares / shares.sum())))
+        exps = np.exp(logits - logits.max())
+        token_ids.append(int(np.random.choice(len(exps), p=exps / exps.sum())))
 """, "generate-greedy"),
     wrong("stops-at-end-of-text", "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
           "generate-recompute", """weights)[-1].argmax()))
@@ -441,15 +441,15 @@ def forward(token_ids, weights):"""),
     wrong("twenty-at-most", "n_new is never more than 20.", "generate-recompute", "range(n_new)",
           "range(min(n_new, 20))", "generate-greedy"),
     Wrong("ids-remembered", "The ids of a prompt are remembered, whatever the model.",
-          (("generate-recompute", "def generate_recompute(", """texts = {}
+          (("generate-recompute", "def generate_recompute(", """seen = {}
 
 
 def generate_recompute("""), ("generate-recompute", _START, """    key = weights.config, tuple(prompt_ids), n_new
-    if key in texts:
-        return texts[key]
+    if key in seen:
+        return seen[key]
     token_ids = list(prompt_ids)
-"""), ("generate-recompute", "return token_ids[len(prompt_ids) :]", """texts[key] = token_ids[len(prompt_ids) :]
-    return texts[key]""")), ("generate-greedy",), "ids-remembered"),
+"""), ("generate-recompute", "return token_ids[len(prompt_ids) :]", """seen[key] = token_ids[len(prompt_ids) :]
+    return seen[key]""")), ("generate-greedy",), "ids-remembered"),
     wrong("last-id-counted", "Refuses when prompt + n_new is more than n_ctx, though the last new id is never fed.",
           "generate-recompute", _START, """    token_ids = list(prompt_ids)
     if len(token_ids) + n_new > weights.config.n_ctx:

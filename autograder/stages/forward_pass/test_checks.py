@@ -199,6 +199,18 @@ def test_a_name_is_given_where_the_numbers_are_those_of_the_mistake(mark, old, n
     assert (result.bug.key if result.bug else None) == bug
 
 
+@pytest.mark.parametrize(
+    ("mark", "old", "new", "check", "meaning"),
+    [
+        ("gelu", "np.tanh(", "__import__('math').tanh(", "gelu-tanh", "NumPy's of that name take arrays"),
+        ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x - x.mean(axis=-1)", "layer-norm-rows", "shapes must"),
+        ("attention-weights", "k.transpose(0, 2, 1)", "k.T", "attention-heads", ".T reverses all axes"),
+    ],
+)
+def test_an_error_of_numpy_is_told_with_what_it_means(mark, old, new, check, meaning):
+    assert meaning in results(changed(mark, old, new), only=check)[check].message
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "hidden",
