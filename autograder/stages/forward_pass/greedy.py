@@ -103,7 +103,7 @@ def _compare_ids(student, cases, model, n_prompt, n_new, exact_limit=False, seco
             raise
         bug = own.GENERATE_LIMIT_TOO_LOW
         if _refuses(student, model, model.config.n_ctx):
-            bug = own.LIMIT_TOO_LOW if right_at(student, model, prompt[:3]) else None
+            bug = own.LIMIT_TOO_LOW if right_at(student, model, cases.ids(model, model.config.n_ctx - 1)) else None
         raise Failure(None, f"For {where}, {error.sentence}", bug) from None
 
 

@@ -151,7 +151,7 @@ def forward_limits(student: Student, cases: Cases) -> None:
         except StudentError as error:
             if not error.loud:
                 raise
-            bug = own.LIMIT_TOO_LOW if right_at(student, model, ids[:3]) else None
+            bug = own.LIMIT_TOO_LOW if right_at(student, model, ids[: n_ctx - 1]) else None
             raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
         full = expect_shape(full, (n_ctx, n_vocab), "forward")
         probes = [

@@ -176,6 +176,13 @@ _BLOCK = "block-pre-norm"
         ("attention-weights", "head_dim**0.5", "len(q) ** 0.5", "attention-heads", None),
         ("attention-weights", "head_dim**0.5", "n_seq**0.5", "attention-heads", None),
         ("causal-self-attention", "split_heads(part, n_head)", "split_heads(part, 1)", "attention-heads", None),
+        (
+            "split-heads",
+            "(n_seq, n_head, n_embd",
+            "(n_head, n_seq, n_embd",
+            "forward-limits",
+            None,
+        ),  # runs for 3 tokens
         ("feed-forward", "gelu(", "(", _BLOCK, "gelu-place"),
         ("feed-forward", _MLP, "gelu(linear(linear(x, mlp.c_fc), mlp.c_proj))", _BLOCK, "gelu-place"),
         ("transformer-block", "x = x + causal", "x = causal", _BLOCK, "no-residual-attention"),
