@@ -194,7 +194,7 @@ class BlockStore:
     def match(self, token_ids, context):
         keys = self._known(token_ids[:-1], context)
         self._touch(keys)
-        return [np.copy(self.decode(self.held[key][4])) for key in keys]
+        return [np.array(self.decode(self.held[key][4])) for key in keys]
 
     def put(self, token_ids, context, cache):
         wanted = self.key(token_ids, self.size, context)

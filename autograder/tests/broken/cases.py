@@ -298,7 +298,7 @@ CASES = [
          sources={**SOLVED, "write-prefix-cache": "def write_prefix_cache(*args):\n    while True: pass"}),
     Case("exit-in-one-function", f"In the checks {', '.join(sorted(FILE_CHECKS, reverse=True))}: the process ended while running write_prefix_cache",
          loses=FILE_CHECKS, sources={**SOLVED, "write-prefix-cache": "def write_prefix_cache(*args):\n    import os; os._exit(0)"}),
-    Case("growing-list", "In the check cache-file-round-trip: ", loses=FILE_CHECKS,
+    Case("growing-list", loses=FILE_CHECKS,
          sources={**SOLVED, "write-prefix-cache": "def write_prefix_cache(*args):\n    x = []\n    for _ in range(1024): x.append(np.zeros(2**20))"}),
     # What cannot be graded
     Case("invalid-json", reason=f"{NAME} is not valid JSON (line 3)", file=lambda path: path.write_text('{\n "cells": [\n  {"cell_type": oops')),

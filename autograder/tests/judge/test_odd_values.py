@@ -79,7 +79,7 @@ def odd_forms(right):
         forms |= {f"the right array, {name}": form for name, form in LIKE_THE_RIGHT_ONE.items()}
     elif isinstance(right, list) and right and isinstance(right[0], list):
         forms |= {f"the right lists, {name}": form for name, form in LIKE_A_LIST.items()}
-        deeper = LIKE_THE_RIGHT_ONE if isinstance(right[0][0], np.ndarray) else {}
+        deeper = LIKE_THE_RIGHT_ONE if right[0] and isinstance(right[0][0], np.ndarray) else {}
         forms |= {
             f"a cache of arrays, {name}": lambda v, form=form: [[form(a) for a in pair] for pair in v]
             for name, form in deeper.items()
