@@ -31,7 +31,7 @@ CAUSE = Question(
     "A key says nothing of the blocks before",
     {
         "A key says nothing of the blocks before": "both prompts end with the ids 31 and 32, and these get the same "
-        "key. But their keys and values depend on everything before. Each key has to be made of the one before it, too.",
+        "key. But their keys and values depend on everything before. Each key has to be made of the one before it.",
         "The last block is not full": "six ids make three full blocks of two.",
         "Two blocks collide by chance": "the ids in these blocks are equal, so no chance is needed.",
         "The keys are cut too short": "six letters are short, and yet the second blocks of the two prompts differ.",
