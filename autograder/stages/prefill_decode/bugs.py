@@ -16,15 +16,16 @@ SAME_POSITION = define(
     "It looks as if all tokens of a pass had been given one and the same position: token i stands at position + i.",
 )
 OWN_CACHE = define(
-    "another-cache-continued",
-    "the cache that was passed is not used",
-    "It looks as if the pass continued another cache than the one that was passed, an empty one or a clone: the new "
-    "keys and values belong in the one that was passed.",
+    "rows-not-in-the-cache",
+    "new rows not in the cache that was passed",
+    "The new keys and values are not in the cache that was passed: continue that one, not an empty one or a clone, and "
+    "append to it.",
 )
 FED_TWICE = define(
-    "prefill-fed-twice",
+    "two-rows-a-token",
     "two rows for each new token",
-    "The cache has 2x the tokens that came in: they went through the model twice, or were appended twice.",
+    "The cache has 2x the tokens that came in: they went through the model twice, were appended twice, or a slice of "
+    "wpe is too long and makes two rows of one token.",
 )
 ATTENDS_TOO_EARLY = define(
     "decode-attends-too-early",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from autograder.judge.bugs import Bug
-from autograder.judge.cases import JudgeModel
+from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
@@ -25,7 +25,7 @@ def decode_context_limit(student, cases):
     for name, n_past in (("prefill", 0), ("prefill", n_ctx - 3), ("decode_step", n_ctx - 1)):
         _expect_the_last_position(student, model, ids, name, n_past)
     for n_prompt in (5, n_ctx):
-        _expect_a_full_context(student, draw_request(cases, lively(model), n_prompt, n_ctx + 1 - n_prompt))
+        _expect_a_full_context(student, cases, draw_request(cases, lively(model), n_prompt, n_ctx + 1 - n_prompt))
     _expect_errors_past_the_end(student, model, ids)
     _expect_errors_of_ids_and_positions(student, model, ids[:6])
 
@@ -58,17 +58,21 @@ def _works_one_earlier(student: Student, model: JudgeModel, ids: list[int], name
         return False
 
 
-def _expect_a_full_context(student: Student, request: Request) -> None:
+def _expect_a_full_context(student: Student, cases: Cases, request: Request) -> None:
     answer = ask(student, request)
     if not request.is_right(answer):
-        refused = isinstance(answer, StudentError) and answer.loud
-        bug = _full_context_bug(student, request.shorter()) if refused and request.n_new > 1 else None
-        last = f"{request.n_new} new ids, the last of which needs no row, and n_ctx = {request.model.config.n_ctx}"
-        raise Failure(None, f"{request.fault(answer)[:-1]}, with {last}.", bug)
+        n_ctx = request.model.config.n_ctx
+        # Twice, because what is refused may be one of the ids.
+        bugs = {_full_context_bug(student, r) for r in (request, draw_request(cases, request.model, 6, n_ctx - 5))}
+        last = f"{request.n_new} new ids, the last of which needs no row, and n_ctx = {n_ctx}"
+        raise Failure(None, f"{request.fault(answer)[:-1]}, with {last}.", bugs.pop() if len(bugs) == 1 else None)
 
 
-def _full_context_bug(student: Student, shorter: Request) -> Bug | None:
-    """Why a request is refused that one with an id less would show."""
+def _full_context_bug(student: Student, request: Request) -> Bug | None:
+    """Why a request is refused, where one with an id less is not."""
+    answer, shorter = ask(student, request), request.shorter()
+    if shorter.n_new < 1 or not (isinstance(answer, StudentError) and answer.loud):
+        return None
     try:
         ids, n_seen = student.counted_ids("generate", shorter.prompt, shorter.n_new, shorter.model)
     except StudentError:

@@ -659,7 +659,7 @@ WRONG = [
             "generate-ids",
             "decode-context-limit",
         ),
-        "another-cache-continued",
+        "rows-not-in-the-cache",
     ),
     wrong(
         "last-not-cached",
@@ -696,7 +696,7 @@ WRONG = [
             "generate-work",
             "decode-context-limit",
         ),
-        "prefill-fed-twice",
+        "two-rows-a-token",
     ),
     wrong(
         "last-token-again",
@@ -795,7 +795,7 @@ WRONG = [
             "generate-ids",
             "decode-context-limit",
         ),
-        "another-cache-continued",
+        "rows-not-in-the-cache",
     ),
     wrong(
         "appends-twice",
@@ -815,7 +815,7 @@ WRONG = [
             "generate-work",
             "decode-context-limit",
         ),
-        "prefill-fed-twice",
+        "two-rows-a-token",
     ),
     wrong(
         "oldest-row-overwritten",
