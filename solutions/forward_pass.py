@@ -318,11 +318,10 @@ print(first_weight.beside(100 * attention[0]))
 # before the softmax: `exp(-inf)` is 0, so its weight is 0, and the others still add up to 1.
 
 # %% tags=["chart"]
-autograder.charts.heatmap(
-    np.tri(len(token_ids)),
+autograder.charts.kinds(
+    np.where(np.tri(len(token_ids)), "visible", "hidden").tolist(),
     x_label="key: the token that is seen",
     y_label="query: the token that looks",
-    value_label="visible (1) or hidden (0)",
     x_ticks=tokenizer.tokens(token_ids),
     y_ticks=tokenizer.tokens(token_ids),
     title="Who may see whom",

@@ -70,21 +70,18 @@ tokenizer = autograder.load_tokenizer()
 # one before it. A pass now has a table `x` of a single row. Its query needs the keys and values of all earlier
 # positions, and those are in the cache. This is called **decode**, and one such pass is a decode step.
 #
-# The picture shows which pass computes which position. Where there is a 0, nothing is computed: that position's keys
-# and values are read from the cache.
+# The picture shows which pass computes which position. At a hatched one nothing is computed: its keys and values are
+# read from the cache.
 
 # %% tags=["chart"]
 n_prompt, n_generated = 6, 5
-passes = np.full((n_generated, n_prompt + n_generated), np.nan)
-passes[0, :n_prompt] = 1  # prefill
-for step in range(1, n_generated):
-    passes[step, : n_prompt + step - 1] = 0
-    passes[step, n_prompt + step - 1] = 1
-autograder.charts.heatmap(
+passes = [["computed"] * n_prompt + [None] * n_generated]  # prefill
+for n_cached in range(n_prompt, n_prompt + n_generated - 1):
+    passes.append(["cached"] * n_cached + ["computed"] + [None] * (n_prompt + n_generated - 1 - n_cached))
+autograder.charts.kinds(
     passes,
     x_label="position",
     y_label="pass: 0 is prefill, the others decode",
-    value_label="computed (1) or read from the cache (0)",
     x_ticks=range(n_prompt + n_generated),
     y_ticks=range(n_generated),
     title=f"A prompt of {n_prompt} tokens and {n_generated} new ones: each position is computed once",

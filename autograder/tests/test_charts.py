@@ -138,3 +138,23 @@ charts.bar_chart({'a': 1}, label='x').png(); print('matplotlib.pyplot' in sys.mo
 def test_a_bar_says_whole_numbers_in_full_and_one_token_in_the_singular():
     chart = charts.bar_chart({"cold": 21822, "doubled": 1, "reused": 0.0314}, label="computed", unit="tokens")
     assert str(chart).splitlines()[-3:] == ["cold: 21,822 tokens", "doubled: 1 token", "reused: 0.0314 tokens"]
+
+
+def test_cells_of_a_few_kinds_are_told_apart_by_hatches_too_and_counted():
+    chart = charts.kinds(
+        [["computed", "computed", None], ["cached", "cached", "computed"]],
+        x_label="position",
+        y_label="pass",
+        x_ticks=range(3),
+        y_ticks=range(2),
+        title="Two passes",
+    )
+    assert str(chart) == "Two passes\n2 x 3 cells: 3 computed, 2 cached"
+    cells = chart.figure.axes[0].patches
+    assert len(cells) == 5
+    assert len({cell.get_hatch() for cell in cells}) == 2
+
+
+def test_a_kind_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="'seen' is no kind of cell"):
+        charts.kinds([["seen"]], x_label="", y_label="", x_ticks=[0], y_ticks=[0], title="")

@@ -35,6 +35,7 @@ from autograder.toolkit.chart_style import (
     with_unit,
 )
 from autograder.toolkit.cost_drawings import steps_picture as steps_picture
+from autograder.toolkit.kind_charts import kinds as kinds
 from autograder.toolkit.timing import Measurement, plain
 from autograder.toolkit.visible import visible
 
