@@ -2,7 +2,9 @@
 
 Memory, processor time, file size, open files, threads and core dumps through setrlimit. On Linux also a system call
 filter: no new processes or programs, no sockets, no signals to others, no looking into other processes, and no memory
-that setrlimit does not count. The filter holds where setrlimit does not bind, as for root.
+that setrlimit does not count. The filter holds where setrlimit does not bind, as for root. Its program is put together
+here, in about forty lines: the Python bindings of libseccomp have had no release since 2021 and need a library of the
+system, and this has to work with nothing installed.
 """
 
 from __future__ import annotations
