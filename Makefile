@@ -44,7 +44,8 @@ test: $(INSTALLED)
 
 lab: $(INSTALLED)
 	@$(PY) -m autograder release $(STAGES) --output lab
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m jupyterlab --notebook-dir=lab $(LAB)
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" JUPYTER_CONFIG_PATH="$(CURDIR)/course/jupyter:$$JUPYTER_CONFIG_PATH" \
+	  $(PY) -m jupyterlab --notebook-dir=lab $(LAB)
 
 build: $(INSTALLED)
 	@$(PY) -m autograder build

@@ -12,6 +12,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+from autograder.places import ROOT
+
 TOKEN = "course"
 START_SECONDS = 120
 _SETTINGS = {
@@ -41,6 +43,7 @@ def jupyter_lab(folder: Path, private: Path):
         **os.environ,
         "HOME": str(private),
         "JUPYTER_CONFIG_DIR": str(private / "config"),
+        "JUPYTER_CONFIG_PATH": str(ROOT / "course" / "jupyter"),  # as `make lab` has it
         "JUPYTER_DATA_DIR": str(private / "data"),
         "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
         "IPYTHONDIR": str(private / "ipython"),

@@ -38,6 +38,14 @@ def wait_for_text(page, selector: str, text: str, seconds: float = 30) -> None:
     )
 
 
+def test_a_students_window_has_nothing_that_is_for_assistants(page, address):
+    """nbgrader's Validate runs check cells that marking does not look at; Create Assignment is for who makes a course."""
+    NotebookPage(page, address, "02-kv-cache/kv_cache.ipynb")
+    page.wait_for_selector(".jp-NotebookPanel-toolbar button")
+    assert page.query_selector(".jp-NotebookPanel-toolbar >> text=Validate") is None
+    assert page.query_selector("text=Create Assignment") is None
+
+
 def test_start_here_runs_and_both_labs_answer(page, address, screenshots):
     notebook = NotebookPage(page, address, "00-start-here/start_here.ipynb")
     notebook.run_all()
