@@ -104,8 +104,11 @@ $(INSTALLED): pyproject.toml
 	  if [ -z "$$found" ]; then \
 	    echo 'No Python 3.10 or newer was found. Install one, or name it: make PYTHON=/path/to/python' >&2; exit 1; \
 	  fi; \
+	  if [ -e $(VENV) ] && [ ! -f $(VENV)/.made-here ]; then \
+	    echo '$(VENV) has no pip, and was not made here. Move it away, or name another: make VENV=folder' >&2; exit 1; \
+	  fi; \
 	  echo "Making .venv with $$("$$found" --version)"; \
-	  rm -rf $(VENV); \
+	  rm -rf $(VENV); mkdir $(VENV); touch $(VENV)/.made-here; \
 	  if ! "$$found" -m venv $(VENV); then \
 	    rm -rf $(VENV); \
 	    echo "$$found cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; \

@@ -173,10 +173,9 @@ autograder.lab.request_lab(weights, tokenizer)
 #
 #     Not yet: keys and values hold every appended row, in order (2 points)
 #     keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size.
-#     keys has shape [3, 16, 7] where [3, 17, 7] is expected (after 17 appends of one row).
-#     Failing lengths: 17 to 70 (of 1 to 70).
-#     The buffer is full and did not grow: NumPy cuts a slice past the end of an array without an error, so the row
-#     was dropped silently.
+#     keys has shape [40, 16, 3] where [40, 17, 3] is expected (after 17 appends of one row). Failing lengths: 17 to 70
+#     (of 1 to 70).
+#     The buffer is full and did not grow: NumPy cuts a slice past the end of an array without an error.
 #
 # First the property that should hold; then how large the error is and where; then, if the numbers are those of a
 # mistake that is known, which mistake. Points are counted by the same checks with other inputs.

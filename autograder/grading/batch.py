@@ -415,6 +415,7 @@ class Batch:
             limits=self._limits,
             isolation=self._isolation,
             display_seconds=self._display_seconds or None,
+            allow_unsandboxed=self._allow_unsandboxed,
         )
 
     @property

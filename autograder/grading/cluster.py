@@ -160,7 +160,7 @@ def _begin(shared: _Shared) -> tuple[Markers, tempfile.TemporaryDirectory]:
     there = shared.marking.isolation  # where the command runs
     try:
         isolation = find_isolation()
-        isolation.expect(sandbox=there.sandboxed, unsandboxed=not there.sandboxed)
+        isolation.expect(sandbox=there.sandboxed, unsandboxed=shared.marking.allow_unsandboxed)
     except SandboxMissing as error:
         raise GradingError(f"a worker's machine cannot mark: {error}") from None
     folder = tempfile.TemporaryDirectory(prefix="autograder-course-")

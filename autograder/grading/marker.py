@@ -52,6 +52,7 @@ class Marking:
     limits: Limits | None
     isolation: Isolation  # as the command found it: no marker looks again
     display_seconds: float | None  # None: no display run
+    allow_unsandboxed: bool = False  # also where root marks; for machines that find a sandbox of their own
 
     def job(self, handed_in: HandedIn, start_worker: Callable[[Path | None], Worker]) -> Job:
         return Job(

@@ -167,15 +167,3 @@ IDS_REMEMBERED = define(
     "These are the ids that another model gave for the same prompt: what is remembered between calls must depend on "
     "the weights too.",
 )
-STOPS_AT_AN_ID = define(
-    "stops-at-an-id",
-    "stops at the first or the last id",
-    "It looks as if the loop ended at id 0 or n_vocab - 1, as at an end-of-text token: n_new ids are asked for, "
-    "whichever they are.",
-)
-ONLY_SO_MANY_IDS = define(
-    "n-new-lowered",
-    "a long request is cut",
-    "Short requests are right and a long one comes back shorter, as if n_new had a limit of its own: n_new ids are "
-    "asked for, however many.",
-)

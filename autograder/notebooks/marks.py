@@ -116,7 +116,9 @@ def read_stage(stage: Stage, solutions: Path) -> list[ScriptCell]:
     if unused:
         raise BuildError(f"{path.name} has no cell for the check{'s' if unused[1:] else ''} {', '.join(unused)}.")
     if not stage.graded and any(c.kind in ("solution", "check", "written") for c in ready):
-        raise BuildError(f"{path.name} has graded cells, but {stage.name} has no functions in autograder/stages.py.")
+        raise BuildError(
+            f"{path.name} has graded cells, but {stage.name} has no functions in autograder/stages/__init__.py."
+        )
     return ready
 
 

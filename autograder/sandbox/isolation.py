@@ -58,6 +58,10 @@ class Isolation:
         )
         return f"Not sandboxed: {self.why}; {rest}."
 
+    @property
+    def _remedy(self) -> str:
+        return f"unset {MODE_VARIABLE}" if MODE_VARIABLE in self.why else REMEDY
+
     def expect(self, *, sandbox: bool = False, unsandboxed: bool = False) -> None:
         """SandboxMissing where nothing may be marked: root, or anybody who requires a sandbox, needs one.
 
@@ -67,7 +71,7 @@ class Isolation:
             raise SandboxMissing(f"{self.missing} The course requires the sandbox.")
         if not self.sandboxed and not unsandboxed and os.name == "posix" and os.geteuid() == 0:
             raise SandboxMissing(
-                f"Root marks only in a sandbox: {self.why}; {REMEDY}, mark as another account, or set "
+                f"Root marks only in a sandbox: {self.why}; {self._remedy}, mark as another account, or set "
                 "c.SubmissionExporter.allow_unsandboxed = True."
             )
 

@@ -8,24 +8,42 @@ import os
 def empty(folder: str) -> None:
     """Remove all that is in the folder. No link is followed, and however deep the folders in it lie, it ends.
 
-    Nobody else may be at work in it. OSError when something stays, or when a link is in the folder's place.
+    OSError when something stays, when a link is in a folder's place, or when a folder was moved away meanwhile.
     """
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    at = _open(folder)
     try:
-        names: list[str] = []  # of the folders on the way down: no path is as long as they are together
+        above: list[tuple[str, tuple[int, int]]] = []  # on the way down: a folder's name, and what it lies in
         while True:
             name = _remove_files(at)
             if name is not None:
-                os.chmod(name, 0o700, dir_fd=at)
-                names.append(name)
-            elif not names:
+                above.append((name, _identity(at)))
+            elif not above:
                 return
-            below, at = at, os.open(".." if name is None else name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+            below, at = at, _open(".." if name is None else name, at)
             os.close(below)
-            if name is None:
-                os.rmdir(names.pop(), dir_fd=at)
+            if name is not None:
+                os.fchmod(at, 0o700)  # else what is in it may be nobody's to remove
+            else:
+                name, parent = above.pop()
+                if _identity(at) != parent:
+                    raise OSError(f"{name} was moved while it was emptied")
+                os.rmdir(name, dir_fd=at)
     finally:
         os.close(at)
+
+
+def _open(name: str, inside: int | None = None) -> int:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        return os.open(name, flags, dir_fd=inside)
+    except PermissionError:  # never met by root, so no mode but one of this account's own is changed
+        os.chmod(name, 0o700, dir_fd=inside)
+        return os.open(name, flags, dir_fd=inside)
+
+
+def _identity(folder: int) -> tuple[int, int]:
+    state = os.fstat(folder)
+    return state.st_dev, state.st_ino
 
 
 def _remove_files(folder: int) -> str | None:

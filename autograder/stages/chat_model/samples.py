@@ -168,7 +168,6 @@ _FREQUENCY = "theta ** (-np.arange(half) / half)"
 _SILU_LINE = "gate *= 0.5 * (1 + np.tanh(0.5 * gate))"
 _DOWN = "(gate * (x @ mlp.up_proj.T)) @ mlp.down_proj.T"
 _SYSTEM = 'if messages[0]["role"] != "system":'
-_MESSAGE = '''f"{START}{message['role']}\\n{message['content']}{END}\\n"'''
 _PROMPT = 'text + f"{START}assistant\\n" if add_generation_prompt else text'
 
 WRONG = [
