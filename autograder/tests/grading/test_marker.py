@@ -17,7 +17,7 @@ from autograder.grading.grade import GradingError, Limits
 from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.seed import student_key
 from autograder.notebooks.errors import NotebookError
-from autograder.sandbox.isolation import find_isolation
+from autograder.sandbox.isolation import LIMITS, Isolation, find_isolation
 from autograder.stages.samples import submissions_of
 from autograder.tests.course import ALL, NAME, STAGE, Course, own_cell
 from autograder.tests.modes import in_each
@@ -202,3 +202,24 @@ def test_a_submission_that_takes_more_is_not_graded_and_ends_no_marker(monkeypat
     monkeypatch.setattr(marker, "mark", too_large)
     ok, error = pickle.loads(marker._answer(None))
     assert not ok and isinstance(error, GradingError) and "more memory than is allowed" in str(error)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="root alone needs permission to do without")
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_machine_of_a_cluster_where_root_has_no_sandbox_marks_only_with_the_courses_leave(
+    course, monkeypatch, allowed
+):
+    """An ordinary account that marks without one has no leave to give."""
+    pytest.importorskip("distributed")
+    from autograder.grading import cluster
+
+    without = Isolation(LIMITS, why="no sandbox works here")
+    monkeypatch.setattr(cluster, "find_isolation", lambda: without)
+    shared = pickle.loads(cluster._pack(marking(course, isolation=without, allow_unsandboxed=allowed)))
+    if not allowed:
+        with pytest.raises(GradingError, match="a worker's machine cannot mark: Root marks only in a sandbox"):
+            cluster._begin(shared)
+        return
+    markers, folder = cluster._begin(shared)
+    markers.close()
+    folder.cleanup()
