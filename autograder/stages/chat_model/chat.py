@@ -151,13 +151,15 @@ def again(student, cases):
     shown = student.attribute(spare, "messages", returns="handle")  # a list in the student's process
     each = student.attribute(shown, "append", returns="handle")
     expect_ids(student.method(chat, "send", turn.text, N_NEW, each, returns="ids"), turn.new_ids, "the first turn")
-    if student.attribute(spare, "messages") != turn.new_ids:
+    called = student.attribute(spare, "messages")
+    if not isinstance(called, list) or called != turn.new_ids:
         raise Failure("each is called with each new id.", "It was called otherwise.", own.EACH_NOT_CALLED)
     student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
     new_ids, _ = send(student, chat, turn.text, talk.model)
     expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
-    row = student.attribute(chat, "log")[-1]
-    if row.get("reused") != turn.prompt - 1:
+    log = student.attribute(chat, "log")
+    row = log[-1] if isinstance(log, list) and log else None
+    if not isinstance(row, dict) or type(row.get("reused")) is not int or row["reused"] != turn.prompt - 1:
         raise Failure("Of a prompt whose ids are all known, one is computed.", "The log says otherwise.")
 
 

@@ -31,15 +31,24 @@ def expect_answers(
     """
     names = [list(table)[i] for i in cases.rng("order").permutation(len(table))]
     answers = {name: _outcome(ask, table[name]) for name in names}
-    wrong = [name for name in names if answers[name] != right(*table[name])]
+    wrong = [name for name in names if not _same(answers[name], right(*table[name]))]
     if not wrong:
         return
     first = wrong[0]
     answer = answers[first]
     detail = answer.sentence[:-1] if isinstance(answer, StudentError) else told(answer, right(*table[first]))
     seen = {n: a.type if isinstance(a, StudentError) else a for n, a in answers.items()}
-    bug = next((bug for bug, variant in variants if all(_raises(variant, table[n]) == seen[n] for n in names)), None)
+    bug = next(
+        (bug for bug, variant in variants if all(_same(seen[n], _raises(variant, table[n])) for n in names)), None
+    )
     raise Failure(None, f"For {first}, {detail} ({len(wrong)} of {len(table)} cases fail).", bug)
+
+
+def _same(answer: Any, right: Any) -> bool:
+    try:
+        return bool(answer == right)
+    except ValueError:  # an array, where none is expected
+        return False
 
 
 def _outcome(ask: Callable, case: tuple) -> Any:

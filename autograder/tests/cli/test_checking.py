@@ -18,7 +18,7 @@ from autograder.cli.watch import watch_file
 from autograder.judge.framework import checks_of
 from autograder.notebooks.build import build
 from autograder.stages import find_stage
-from autograder.stages.samples import Wrong, submissions_of
+from autograder.stages.samples import Wrong, setup_cells, submissions_of
 from autograder.tests.cli.test_commands import COMMAND, autograder
 from autograder.toolkit.model.load import model_folder
 
@@ -170,8 +170,7 @@ def test_a_notebook_with_merge_marks_is_refused_as_in_marking(student):
 
 def test_a_python_file_is_checked_as_well(student):
     folder = student({}).parent
-    code = "import numpy as np\nfrom given import *\nfrom safetensors import SafetensorError, safe_open\n"
-    code += "from safetensors.numpy import save_file\nimport autograder\n\n\n" + "\n\n\n".join(solution().values())
+    code = "\n\n\n".join([cell.source for cell in setup_cells(STAGE.name)] + list(solution().values()))
     (folder / "mine.py").write_text(code, encoding="utf-8")
     result = autograder("test", "--notebook", "mine.py", "--stage", "save-and-reuse", cwd=folder)
     assert result.stdout.strip().splitlines()[-2:] == [ALL_PASS, "complete"]

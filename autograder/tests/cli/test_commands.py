@@ -62,7 +62,7 @@ def test_everything_the_package_promises_is_there():
         (["test", "--notebook", "kv_cache_list.ipynb"], "kv_cache_list.ipynb is not a notebook"),
         (["demo", "--stage", "start-here"], "start-here has no sample class; choose one of"),
         (["demo", "--folder", "."], "holds something else; remove it, or choose another with --folder"),
-        (["fetch", "gpt4"], "'gpt4' is not a published GPT-2"),
+        (["fetch", "gpt4"], "'gpt4' is not a published model"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(arguments, sentence, tmp_path):

@@ -34,7 +34,7 @@ def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command)
     assert wait_until(lambda: list(tmp_path.glob("autograder-*")), 60)
     time.sleep(1)  # in the loop, or on the way
     process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=90)
     shutil.rmtree(course.path("looping").parent.parent)
     assert process.returncode == 130 and "Traceback" not in said, said
     assert list(tmp_path.glob("autograder-*")) == []

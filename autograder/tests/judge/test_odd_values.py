@@ -107,8 +107,10 @@ class Odd(Replay):
     def __call__(self, request):
         reply = super().__call__(request)
         if kind_of(request) == self._kind and "value" in reply:
-            with contextlib.suppress(IndexError, TypeError, ValueError):  # an answer that has no such form
-                reply = {**reply, "value": self._form(reply["value"])}
+            with contextlib.suppress(AttributeError, IndexError, TypeError, ValueError):  # an answer of no such form
+                odd = {**reply, "value": self._form(reply["value"])}
+                protocol.encode(odd)
+                reply = odd
         return protocol.decode(protocol.encode(reply)[protocol.HEAD_BYTES :])
 
 
