@@ -505,6 +505,7 @@ WRONG = [
              "return self._keys"),
             ("layer-cache", "return None if self._values is None else self._values[:, : self._length]",
              "return self._values"),
+            ("layer-cache", "np.empty(", "np.zeros("),  # what np.empty finds in memory may be anything
         ),
         ROWS_WRONG,
         "spare-rows-returned",
