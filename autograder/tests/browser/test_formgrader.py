@@ -134,7 +134,7 @@ def test_a_submission_is_graded_again_from_the_formgrader(page, formgrader, cour
     row = formgrader.locator(f"tr:has-text('{STAGE.assignment}')")
     row.locator("td.num-submissions a").click()
     with page.expect_response(lambda r: r.url.endswith("/autograde"), timeout=120_000) as answered:
-        formgrader.locator("tr:has-text('right')").locator(".autograde a").click()
+        formgrader.locator("tr:has-text('right')").locator(".autograde a").click(timeout=90_000)
     assert answered.value.json()["success"], answered.value.json()
     assert path.stat().st_mtime_ns > written
     assert course.scores("right") == before
