@@ -15,10 +15,10 @@ from autograder.cli.build import require_checkout
 from autograder.cli.errors import UserError
 from autograder.cli.marks_table import gradebook_scores, marks_table
 from autograder.cli.sample_class import hand_in, make_course, refuse_foreign, stages_with_submissions
-from autograder.cli.test import use_one_thread
 from autograder.grading.environment import put_own_programs_on_path
 from autograder.grading.records import read_records
 from autograder.stages import Stage, find_stage
+from autograder.toolkit.threads import use_one_thread
 
 # What nbgrader logs once for each submission, whatever became of it
 _ENDS = ("Setting destination file permissions", "Removing failed assignment")

@@ -86,7 +86,6 @@ class Sweep:
         self._looks = looks
         self._tried: list[int] = []
         self._failed: dict[int, Failure] = {}
-        self._shaped = 0  # results that had the right shape
         self._wrong: list[tuple[int, Look]] = []
         self._look: Look | None = None
 
@@ -109,7 +108,6 @@ class Sweep:
 
     def close(self, actual: np.ndarray, expected: np.ndarray, *, suspects: Suspects = (), **options: Any) -> None:
         """expect_close, with the suspects looked at when the sweep is finished."""
-        self._shaped += actual.shape == expected.shape
         try:
             expect_close(actual, expected, **options)
         except Failure:
@@ -117,11 +115,6 @@ class Sweep:
             known = functools.cache(lambda: list(suspects))
             self._look = lambda asked: recognize(actual, expected, (s for s in known() if asked(s[0])), **tolerance)
             raise
-
-    @property
-    def ran_nowhere(self) -> bool:
-        """Whether no length gave a result of the right shape."""
-        return not self._shaped
 
     def finish(self) -> None:
         """Raise the first failure, if there was one, with the failing lengths listed."""

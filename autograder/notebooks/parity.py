@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.notebooks.regions import called, without_markers
+from autograder.notebooks.regions import called, defined_names, without_markers
 from autograder.notebooks.sorting import SortedCell, known_charts, sort_cells
 
 _GIVEN_BY_JUPYTER = {"display", "get_ipython", "__name__", "__file__", "In", "Out", "_", "exit", "quit"}
@@ -56,7 +56,7 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
     for cell in run:
         if cell.role != "solution":
             continue
-        for name in _defined(trees[id(cell)]):
+        for name in defined_names(cell.source):
             again = [other for other in others
                      if places[id(other)] > places[id(cell)] and name in _bound(trees[id(other)])]  # fmt: skip
             if again:
@@ -91,11 +91,6 @@ def _bound(tree: ast.Module) -> set[str]:
     """The names that a cell binds at its top level."""
     return {symbol.get_name() for symbol in _table(ast.unparse(tree)).get_symbols()
             if symbol.is_assigned() or symbol.is_imported()}  # fmt: skip
-
-
-def _defined(tree: ast.Module) -> list[str]:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return [node.name for node in tree.body if isinstance(node, kinds)]
 
 
 def _modules(tree: ast.Module) -> set[str]:
