@@ -149,7 +149,8 @@ def test_the_config_survives_the_file():
     assert config_from_hf({**config_to_hf(SHAPE), "rope_parameters": {"rope_theta": 7.0}}).rope_theta == 7.0
 
 
-def test_a_model_that_was_not_fetched_is_told_with_the_command():
+def test_a_model_that_was_not_fetched_is_told_with_the_command(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ModelError, match="run `autograder fetch smollm2`"):
         load_module.chat_folder("smollm2")
     with pytest.raises(ModelError, match="neither a folder nor the name of a chat model"):
