@@ -33,9 +33,8 @@ class Job:
     key: bytes  # of the student
     source_notebook: dict[str, Any]
     given: Path | None
-    trained: str | None = None
+    start_worker: Callable[[Path | None], Worker]
     limits: Limits | None = None
-    start_worker: Callable[[Path | None], Worker] = Worker
     display_seconds: float | None = None  # for the display run; None where the course wants none
 
 
@@ -61,7 +60,6 @@ def mark(job: Job) -> Marked:
         job.stage,
         lambda check_id: check_seed(job.key, check_id, code),
         job.given,
-        trained=job.trained,
         limits=job.limits,
         start_worker=job.start_worker,
     )

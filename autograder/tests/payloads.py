@@ -25,10 +25,19 @@ _BOTH = "rename renames move link symlink copy copy2 copyfile copytree copymode 
 _OF_A_PATH = "write_text write_bytes touch unlink rmdir mkdir rename replace symlink_to hardlink_to chmod lchmod"
 OF_A_PATH = set(_OF_A_PATH.split())
 CHANGED = (
-    dict.fromkeys(_ONE.split(), (0,)) | dict.fromkeys(_BOTH.split(), (0, 1)) | {"replace": (0, 1), "save_file": (1,)}
+    dict.fromkeys(_ONE.split(), (0,)) | dict.fromkeys(_BOTH.split(), (0, 1)) | {"replace": (0, 1), "save_file": (1,), "unpack_archive": (1,), "make_archive": (0,)}
 )
 DELETING = {"unlink", "remove", "removedirs", "rmtree", "rename", "renames", "move", "replace", "truncate"}
 MODULES = {"os", "shutil", "np", "numpy", "posix", "safetensors"}
+OPENING = {  # what opens the file that it names, beside open(); the mode that it has without one, and where one stands
+    **dict.fromkeys(("io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "tarfile.open"), ("r", 1)),
+    **dict.fromkeys(("gzip.GzipFile", "bz2.BZ2File", "lzma.LZMAFile", "tarfile.TarFile"), ("r", 1)),
+    **dict.fromkeys(("zipfile.ZipFile", "zipfile.PyZipFile"), ("r", 1)),
+    **dict.fromkeys(("dbm.open", "dbm.gnu.open", "dbm.ndbm.open", "dbm.sqlite3.open"), ("r", 1)),
+    **dict.fromkeys(("dbm.dumb.open", "shelve.open"), ("c", 1)),
+    **dict.fromkeys(("np.memmap", "numpy.memmap"), ("r+", 2)),
+    **dict.fromkeys(("np.lib.format.open_memmap", "numpy.lib.format.open_memmap"), ("r+", 1)),
+}
 STARTING = re.compile(r"(os|posix)\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*|startfile)|subprocess\.\w+|pty\.\w+")
 FORKING = ("fork", "forkpty", "vfork")
 SIGNALING = ("kill", "killpg", "pidfd_send_signal", "tgkill", "pthread_kill")
@@ -222,26 +231,33 @@ class _Program:
     def _changed(self, node: ast.Call, module: str, last: str) -> Iterator[ast.expr]:
         """The expressions that name what a call changes."""
         arguments = [*node.args]
-        if last == "open":
-            if module in ("os", "posix"):
-                if not self._only_opens(node):
-                    yield node.args[0]
-                return
-            of_a_path = isinstance(node.func, ast.Attribute) and module not in ("io", "codecs", "gzip", "tarfile")
+        if last == "open" and module in ("os", "posix"):
+            if not self._only_opens(node):
+                yield node.args[0]
+        elif last == "open" or self._name(node.func) in OPENING:
+            default, at = OPENING.get(name := self._name(node.func), ("r", 1))
+            of_a_path = isinstance(node.func, ast.Attribute) and name not in OPENING
             if of_a_path and self.has_open:
                 return
-            place, modes = (node.func.value, arguments[:1]) if of_a_path else (arguments[0], arguments[1:2])
-            modes += [k.value for k in node.keywords if k.arg == "mode"]
-            if not _is_nothing(place) and any(
-                not isinstance(m, ast.Constant) or set(str(m.value)) & set("wax+") for m in modes
-            ):
-                yield place
+            place, modes = (node.func.value, arguments[:1]) if of_a_path else (arguments[0], arguments[at : at + 1])
+            modes += [k.value for k in node.keywords if k.arg in ("mode", "flag")]
+            for mode in modes or [ast.Constant(default)]:
+                writes = not isinstance(mode, ast.Constant) or set(str(mode.value)) & set("wax+cn")
+                if writes and not _is_nothing(place):
+                    yield place
+        elif last.endswith("FileHandler"):
+            yield arguments[0]
+        elif last == "basicConfig":
+            yield from (k.value for k in node.keywords if k.arg == "filename")
+        elif isinstance(node.func, ast.Attribute) and last in ("extract", "extractall"):
+            yield from arguments[1 if last == "extract" else 0 :][:1]
+            yield from (k.value for k in node.keywords if k.arg == "path")
         elif last == "ioctl":
             yield from (c.args[0] for c in ast.walk(node.args[0]) if isinstance(c, ast.Call) and c.args)
         elif module in MODULES or (isinstance(node.func, ast.Name) and last in CHANGED):
             if last in CHANGED:
                 yield from (arguments[i] for i in CHANGED[last] if i < len(arguments))
-                yield from (k.value for k in node.keywords if k.arg in ("dst", "path", "filename", "name"))
+                yield from (k.value for k in node.keywords if k.arg in ("dst", "path", "filename", "name", "extract_dir"))
         elif isinstance(node.func, ast.Attribute) and last == "tofile":
             yield arguments[0]
         elif isinstance(node.func, ast.Attribute) and last in OF_A_PATH and (last != "replace" or len(arguments) == 1):

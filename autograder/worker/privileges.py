@@ -27,9 +27,12 @@ def give_up(account: int | None) -> None:
         number += 1
     libc.prctl(_PR_SET_SECUREBITS, _ROOT_IS_NOBODY_SPECIAL, 0, 0, 0)
     if account is not None:
-        with contextlib.suppress(OSError):  # in a container that has no such account
+        # One that a container refuses, for it has no such account or groups that stay, keeps none of the others back
+        with contextlib.suppress(OSError):
             os.setgroups([])
+        with contextlib.suppress(OSError):
             os.setresgid(account, account, account)
+        with contextlib.suppress(OSError):
             os.setresuid(account, account, account)
     header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
     if libc.capset(header, struct.pack("6I", *[0] * 6)) or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):

@@ -86,3 +86,20 @@ def test_where_nobody_cannot_reach_what_is_needed_the_account_stays(tmp_path, or
 def test_an_ordinary_account_becomes_no_other(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
     assert account_for([]) is None
+
+
+WHERE_GROUPS_STAY = """
+import os
+from autograder.worker import privileges
+def refused(groups):
+    raise PermissionError(1, "not in this container")
+os.setgroups = refused
+privileges.give_up(65534)
+print(os.getresuid(), os.getresgid())
+"""
+
+
+@as_root
+def test_groups_that_a_container_does_not_let_go_keep_root_from_nothing_else():
+    done = subprocess.run([sys.executable, "-c", WHERE_GROUPS_STAY], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{(NOBODY,) * 3} {(NOBODY,) * 3}"
