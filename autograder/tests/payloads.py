@@ -25,7 +25,9 @@ _BOTH = "rename renames move link symlink copy copy2 copyfile copytree copymode 
 _OF_A_PATH = "write_text write_bytes touch unlink rmdir mkdir rename replace symlink_to hardlink_to chmod lchmod"
 OF_A_PATH = set(_OF_A_PATH.split())
 CHANGED = (
-    dict.fromkeys(_ONE.split(), (0,)) | dict.fromkeys(_BOTH.split(), (0, 1)) | {"replace": (0, 1), "save_file": (1,), "unpack_archive": (1,), "make_archive": (0,)}
+    dict.fromkeys(_ONE.split(), (0,))
+    | dict.fromkeys(_BOTH.split(), (0, 1))
+    | {"replace": (0, 1), "save_file": (1,), "unpack_archive": (1,), "make_archive": (0,)}
 )
 DELETING = {"unlink", "remove", "removedirs", "rmtree", "rename", "renames", "move", "replace", "truncate"}
 MODULES = {"os", "shutil", "np", "numpy", "posix", "safetensors"}
@@ -257,7 +259,8 @@ class _Program:
         elif module in MODULES or (isinstance(node.func, ast.Name) and last in CHANGED):
             if last in CHANGED:
                 yield from (arguments[i] for i in CHANGED[last] if i < len(arguments))
-                yield from (k.value for k in node.keywords if k.arg in ("dst", "path", "filename", "name", "extract_dir"))
+                named = ("dst", "path", "filename", "name", "extract_dir")
+                yield from (k.value for k in node.keywords if k.arg in named)
         elif isinstance(node.func, ast.Attribute) and last == "tofile":
             yield arguments[0]
         elif isinstance(node.func, ast.Attribute) and last in OF_A_PATH and (last != "replace" or len(arguments) == 1):
