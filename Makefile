@@ -79,7 +79,7 @@ test-chat: $(CHAT)
 	@$(PY) -m pytest autograder/tests/smollm2
 
 test-browser: $(BROWSER)
-	@$(PY) -m pytest autograder/tests/browser
+	@PATH="$(CURDIR)/$(VENV)/proxy/node_modules/.bin:$$PATH" $(PY) -m pytest autograder/tests/browser
 
 # Only what a marker in it, or its name, tells to be of a program's making.
 clean:
@@ -126,14 +126,17 @@ $(PEERS): pyproject.toml $(INSTALLED)
 # Without these two, the benchmarks leave the comparison with them out and say so.
 $(BENCH): pyproject.toml $(INSTALLED)
 	@echo 'Installing PyTorch and transformers to compare with; make TORCH=torch==VERSION chooses the build'
-	@if $(PY) -m pip install --quiet $(TORCH) -e '.[test,bench]'; then touch $@; fi
+	@if $(PY) -m pip install --quiet $(TORCH) -e '.[test,peers]'; then touch $@; fi
 
 $(CLUSTER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,dask]'
 	@touch $@
 
+# JupyterHub's proxy is a Node.js program; where there is no npm, the hub is not tested.
+# JupyterHub's proxy is a program for Node.js: without npm, the tests of a hub are skipped.
 $(BROWSER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,browser]'
+	@if command -v npm >/dev/null; then npm install --silent --prefix $(VENV)/proxy configurable-http-proxy; fi
 	@touch $@
 
 $(CHAT): pyproject.toml $(INSTALLED)

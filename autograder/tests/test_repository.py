@@ -184,7 +184,7 @@ def test_every_package_that_is_imported_is_declared():
     extras = project()["optional-dependencies"]
     wanted = [
         *project()["dependencies"],
-        *extras["bench"],
+        *extras["peers"],
         *extras["chat"],
         *extras["dask"],
     ]  # extras are tried, and gone without

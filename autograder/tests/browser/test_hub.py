@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("jupyterhub") is None, reason="jupyterhub is not installed"),
     pytest.mark.skipif(
         shutil.which("configurable-http-proxy") is None,
-        reason="the proxy is not installed (npm install configurable-http-proxy, and its bin on PATH)",
+        reason="the proxy is not installed (`make test-browser` does it where there is npm)",
     ),
 ]
 WRONG = next(s for s in submissions_of(STAGE.name) if s.name == "positions-reset")

@@ -44,7 +44,7 @@ def expected(class_, tmp_path_factory):
 
 
 def reasons(course):
-    return {r.student: (r.reason, [n["sentence"] for n in r.notes]) for r in records(course)}
+    return {r.student: (r.reason, [n.sentence for n in r.notes]) for r in records(course)}
 
 
 @pytest.fixture
