@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograder.cli.errors import EXIT_FAILED, UserError
-from autograder.grading.seed import FILE_NAME
+from autograder.course_secret import FILE_NAME
 from autograder.places import ROOT, SOLUTIONS
 
 KEPT = {"gradebook.db": "the gradebook", FILE_NAME: "the secret that hidden inputs are drawn from"}

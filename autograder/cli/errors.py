@@ -16,7 +16,7 @@ class UserError(Exception):
 _SENTENCES = (
     ("autograder.stages", "UnknownStage"),
     ("autograder.toolkit.model.config", "ModelError"),
-    ("autograder.grading.seed", "SeedError"),
+    ("autograder.course_secret", "SeedError"),
     ("autograder.sandbox.isolation", "SandboxMissing"),
     ("autograder.notebooks.errors", "BuildError"),
     ("autograder.notebooks.errors", "NotebookError"),

@@ -16,6 +16,7 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 from sqlalchemy.exc import SQLAlchemyError
 
+from autograder.course_secret import SeedError, course_secret
 from autograder.grading.claims import Claims
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.gradebook import max_points, reset_scores
@@ -36,7 +37,7 @@ from autograder.grading.records import (
     write_report,
 )
 from autograder.grading.scores import answers, is_check, is_graded
-from autograder.grading.seed import SeedError, course_secret, student_key
+from autograder.grading.seed import student_key
 from autograder.grading.stale import why_stale
 from autograder.grading.submission import Marked, recorded_name
 from autograder.judge.framework import Result, checks_of

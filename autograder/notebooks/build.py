@@ -37,7 +37,7 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
     root holds solutions/; course is root/course unless given. Returns the release folders. A new course folder gets its
     nbgrader_config.py, and every course its secret seed.
     """
-    from autograder.grading.seed import course_secret
+    from autograder.course_secret import course_secret
 
     course = (course or root / "course").resolve()
     course.mkdir(parents=True, exist_ok=True)

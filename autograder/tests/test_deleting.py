@@ -15,7 +15,7 @@ DELETING = {
     "cli/fetch.py": "a file named .part, of an address that was fetched to it",
     "cli/sample_class.py": "a folder with the marker .sample-class",
     "grading/batch.py": "records, and assignments in autograded/ and feedback/, as nbgrader itself does",
-    "grading/seed.py": "its own temporary file",
+    "course_secret.py": "its own temporary file",
     "toolkit/chat/load.py": "its own temporary file",
     "whole_file.py": "its own temporary file",
     "sandbox/processes.py": "what a student's process left in the folder that was made for it",

@@ -89,9 +89,10 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluste
 
 
 def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
+    from autograder.course_secret import course_secret
     from autograder.grading import cluster as module
     from autograder.grading.marker import HandedIn
-    from autograder.grading.seed import course_secret, student_key
+    from autograder.grading.seed import student_key
     from autograder.tests.grading.test_marker import marking
 
     sent = []

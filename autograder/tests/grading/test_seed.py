@@ -5,7 +5,8 @@ import stat
 
 import pytest
 
-from autograder.grading.seed import SeedError, check_seed, code_digest, course_secret, student_key
+from autograder.course_secret import SeedError, course_secret
+from autograder.grading.seed import check_seed, code_digest, student_key
 from autograder.sandbox.client import Cell
 
 SECRET = b"0123456789abcdef"
