@@ -15,6 +15,7 @@ TORCH :=
 LAB :=
 SAME :=
 STAGES :=
+PARTS :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -25,7 +26,8 @@ help:
 	@echo '  make test        run the tests'
 	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/; STAGES="kv-cache ..." chooses'
 	@echo '  make build       make course/source and course/release from solutions/'
-	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals'
+	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals;'
+	@echo '                   PARTS="reuse speed serving chat" chooses, here and in bench-figures'
 	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
 	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, and some on a Dask cluster'
 	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check'
@@ -51,10 +53,10 @@ build: $(INSTALLED)
 	@$(PY) -m autograder build
 
 bench: $(BENCH)
-	@$(PY) -m autograder.bench
+	@$(PY) -m autograder.bench $(PARTS)
 
 bench-figures: $(BENCH)
-	@$(PY) -m autograder.bench --write
+	@$(PY) -m autograder.bench --write $(PARTS)
 
 bench-class: $(CLUSTER)
 	@$(PY) -m autograder.bench.class_

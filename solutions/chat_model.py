@@ -297,8 +297,12 @@ autograder.check("llama-positions")
 # %% [markdown]
 # ### How wrong is a moved cache?
 #
-# The next cell saves 40 tokens, and continues with 8 more at a wrong position: `shift` too far on. A shift of -40 is
-# the position reset of stage 4.
+# The cell after next saves 40 tokens, and continues with 8 more at a wrong position: `shift` too far on. A shift of
+# -40 is the position reset of stage 4.
+
+# %% tags=["chart"]
+moved = autograder.guess("Logits here spread by about 2. One position too far on: the largest error of a logit?")
+moved
 
 # %% tags=["chart"]
 ids = np.random.default_rng(0).integers(0, config.n_vocab, 48).tolist()
@@ -310,11 +314,16 @@ errors = [abs(advance_llama(ids[40:], 40 + s, weights, saved.clone()) - right).m
 autograder.charts.line_chart(
     {"continued at 40 + shift": (shifts, errors)}, x_label="shift", x_unit="positions", model="a random Llama",
     y_label="largest error of a logit", title="A saved prefix fits one place only",
-)  # fmt: skip
+).show()  # fmt: skip
+moved.beside(errors[shifts.index(1)])
 
 # %% [markdown]
-# **What you should see:** an error of several units for every shift but 0, of logits that spread by about 2. As with
-# `wpe`, one position is no small mistake.
+# <details><summary>What you should see</summary>
+#
+# An error of several units for every shift but 0, of logits that spread by about 2. As with `wpe`, one position is no
+# small mistake.
+#
+# </details>
 #
 # There is one thing that rotary positions allow and `wpe` does not: shift *everything*, prefix and suffix, and the
 # logits stay the same, because only distances count. But a saved prefix that is moved to another place in a longer
@@ -327,7 +336,12 @@ autograder.charts.line_chart(
 # And a prefix cache saves the work of a prefix, whatever its rows look like.
 
 # %% tags=["chart"]
-chat_lab.bytes_of_a_cache(chat_lab.SMOLLM2, n_seq=2328)
+smaller = autograder.guess("9 heads become 3, and float32 becomes int8: how many times smaller?", unit="times")
+smaller
+
+# %% tags=["chart"]
+chat_lab.bytes_of_a_cache(chat_lab.SMOLLM2, n_seq=2328).show()
+smaller.beside(9 / 3 * 4)
 
 # %% [markdown] written="rotary-or-wpe" points=2
 # **Question 1 (2 points).** (a) Why are the keys turned before they are cached, and not each time they are read? Name
@@ -470,19 +484,33 @@ autograder.check("chat-log")
 # %% [markdown]
 # ### Eight turns
 #
-# From here on, the real model. The cell asks eight questions twice, once computing every prompt from scratch and once
-# with reuse, and shows the time to the first token of each turn.
+# From here on, the real model. The cell after next asks eight questions twice, once computing every prompt from scratch
+# and once with reuse, and shows the time to the first token of each turn.
 
 # %% tags=["chart"]
 real = chat_lab.real_model()
+sooner = autograder.guess("The eighth turn: how many times sooner is the first token with reuse?", unit="times")
+sooner
+
+# %% tags=["chart"]
 if real:
-    turns = chat_lab.eight_turns({"cold": Chat(*real, reuse=False), "with reuse": Chat(*real)})
-    turns.show()
+    logs = chat_lab.eight_turns(Chat, *real)
+    seconds = {name: (range(1, 9), [row["seconds"] for row in log]) for name, log in logs.items()}
+    title, label = "A conversation of eight turns", "time to the first token"
+    autograder.charts.line_chart(
+        seconds, x_label="turn", y_label=label, y_unit="s", title=title, model="SmolLM2-135M"
+    ).show()
+    cold, reused = (log[-1]["seconds"] for log in logs.values())
+sooner.beside(cold / reused) if real else None
 
 # %% [markdown]
-# **What you should see:** the cold line grows with the conversation, since every turn computes all that was said. With
-# reuse, it does not: a turn computes the new question and little more. The answers are the same. Look at one turn of
-# the log: `reused` is the whole of the prompt before it, with the answer.
+# <details><summary>What you should see</summary>
+#
+# The cold line grows with the conversation, since every turn computes all that was said. With reuse, it does not: a
+# turn computes the new question and little more. The answers are the same. Look at one turn of the log: `reused` is the
+# whole of the prompt before it, with the answer.
+#
+# </details>
 
 # %% tags=["chart"]
 if real:
@@ -505,23 +533,41 @@ chat_lab.ChatRoom(Chat, *real) if real else None
 #
 # ## 4. The three failures, for real
 #
-# In stage 5 the failures were reproduced with token counts that come from practice, on a model whose text meant
-# nothing. Here they are with the real template and tokenizer. A server holds saved prefixes and uses whole ones only,
-# by your `advance_llama`, and by `lookup` and `explain_miss` of stage 5. Each request is a row of its log. Before each
-# cell runs, it says how long it will take here.
-#
+# In stage 5 the failures were reproduced with token counts that come from practice. Here they are with this model's
+# template and tokenizer. A server holds saved prefixes and uses whole ones only, by your `advance_llama`, and by
+# `lookup` and `explain_miss` of stage 5. Each request is a row of its log. Before a cell computes, it says how long it
+# will take here.
+
+# %% tags=["chart"]
+real = real or chat_lab.real_model()
+if real:
+    server = chat_lab.Server(*real, advance_llama, ModelCache, lookup, explain_miss)
+
+# %% [markdown]
 # ### Ranking is not matching: 2,328 + 104
 #
 # The prompt has 2,432 tokens. Two entries fit: the system prompt, 2,328, and the very same prompt, saved by an earlier
 # request. A lookup that admits `n <= len(prompt)` takes the longer one, which leaves nothing to compute; the reuse
-# fails, and a fallback computes all.
+# fails, and a fallback computes all. Then the same request with the right lookup, `n < len(prompt)`.
+
+# %% tags=["chart"]
+slower = autograder.guess("How many times as long does the first token take with the wrong lookup?", unit="times")
+slower
 
 # %% tags=["chart"]
 if real:
-    server = chat_lab.Server(*real, advance_llama, ModelCache, lookup, explain_miss)
     ranking = server.ranking(render_chatml)
+    wrong, right = (row["seconds"] for row in ranking[2:])
+slower.beside(wrong / right) if real else None
 
 # %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# The log of the wrong lookup says HIT, and the request computes all 2,432 tokens. With the right one it computes 104,
+# in less than a tenth of the time. A count of hits would not show the difference; `computed` does.
+#
+# </details>
+#
 # ### Template drift: 5,919 of 5,923
 #
 # The server's template adds a note to the generation prompt, `[brief]`, and forgets it when the answer has become
@@ -529,28 +575,68 @@ if real:
 # First the drift, then the same with one of the server's two call sites repaired, then with both.
 
 # %% tags=["chart"]
-if real:
-    drift = server.drift(render_chatml)
-
-# %% [markdown]
-# Over six turns, the tokens that are computed for each: with the drift they grow with the conversation, and with the
-# repaired template they do not.
+again = autograder.guess("4 of the 5,923 stored tokens differ: how many of the 7,380 are computed?", unit="tokens")
+again
 
 # %% tags=["chart"]
 if real:
-    server.six_turns(render_chatml).show()
+    drift = server.drift(render_chatml)
+again.beside(drift[1]["computed"]) if real else None
 
 # %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# All 7,380: a whole entry is used or nothing. With one call site repaired, the log has the same line to the letter, and
+# the request takes as long; the repair looks as if it had done nothing. With both, the whole entry is reused.
+#
+# </details>
+#
+# Over six turns: the tokens that are computed for each.
+
+# %% tags=["chart"]
+more = autograder.guess("With the drift: how many times the tokens of turn 2 does turn 6 compute?", unit="times")
+more
+
+# %% tags=["chart"]
+if real:
+    taken = server.six_turns(render_chatml)
+    computed = {name: [row["computed"] for row in rows] for name, rows in taken.items()}
+    autograder.charts.line_chart(
+        {name: (range(1, 7), numbers) for name, numbers in computed.items()}, x_label="turn", y_label="computed",
+        y_unit="tokens", title="Template drift over six turns", model="SmolLM2-135M",
+    ).show()  # fmt: skip
+more.beside(computed["template drifts"][5] / computed["template drifts"][1]) if real else None
+
+# %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# With the drift the tokens grow with the conversation, because every turn computes all of it. With the repaired
+# template each turn after the first computes what is new, which is always about the same.
+#
+# </details>
+#
 # ### A system block that changes: 314 of 4,748
 #
-# A note recalled for the newest message stands in the system prompt, after 314 tokens. The prompt has 4,748. With each
-# new note, 93% of it is computed again. The repair puts the note at the end.
+# A note recalled for the newest message stands in the system prompt, after 314 tokens. The prompt has 4,748. Each new
+# note changes it there. The repair puts the note at the end.
+
+# %% tags=["chart"]
+part = autograder.guess("Which part of the prompt is computed again with each new note?", unit="%")
+part
 
 # %% tags=["chart"]
 if real:
     mutating = server.mutating(render_chatml)
+part.beside(100 * mutating[1]["computed"] / mutating[1]["prompt"]) if real else None
 
 # %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# 93%: everything after the note, though the note is a dozen tokens. With the note at the end, what is computed is the
+# new messages and the note.
+#
+# </details>
+#
 # ### Beside the source
 #
 # The three failures were met in a server with a larger model on other hardware. The last table puts its seconds beside

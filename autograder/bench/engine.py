@@ -152,11 +152,12 @@ ENGINES = {"solutions": Solutions, "transformers": Transformers, "machine": Mach
 
 
 def main() -> None:
+    from autograder.bench.chat import CHATS
     from autograder.bench.serving import SERVERS
 
     name, threads = sys.argv[1:]
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like an answer
-    engine = {**ENGINES, **SERVERS}[name](int(threads))
+    engine = {**ENGINES, **SERVERS, **CHATS}[name](int(threads))
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         method, *arguments = json.loads(line)

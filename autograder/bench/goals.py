@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autograder.bench.chat import CALLS, COLD, REUSE, ChatTimes, in_words
 from autograder.bench.serving import SHARED as ONE_PROMPT
 from autograder.bench.serving import Served
 from autograder.bench.speed import PREFILL, PREFIX, SUFFIX, Call, Speed
 
 SHARED = "the same on a shared prefix"
+SPEED_NOTE = "A decode step and a reuse are bounded by one read of the weights, not by the tokens that they compute."
 
 
 @dataclass(frozen=True)
@@ -57,3 +59,18 @@ def serving_goals(results: Sequence[Served]) -> list[Goal]:
         if peer and trace == ONE_PROMPT:
             goals.append(Goal(f"{model}, {trace}: time to first token, to transformers", 0.5, own.median / peer.median))
     return goals
+
+
+def chat_goals(times: ChatTimes) -> list[Goal]:
+    """Beside transformers, the reuse beside a cold prompt, and the memory beside what has to be held."""
+    own = {call: times.median("solution", call) for call in CALLS}
+    goals = [
+        Goal(f"{in_words(call)}, to transformers", most, own[call] / times.median("transformers", call))
+        for call, most in zip(CALLS, (1.25, 1.4, 0.5, 0.9), strict=True)
+        if "transformers" in times.peak
+    ]
+    return [
+        *goals,
+        Goal(f"{in_words(REUSE)}, to all of them cold", 0.1, own[REUSE] / own[COLD]),
+        Goal("most memory, to weights and cache", 1.2, times.peak["solution"] / times.weights_and_cache),
+    ]

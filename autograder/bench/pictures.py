@@ -1,4 +1,4 @@
-"""The pictures of README.md and the tables of course/MEASURED.md, made from a benchmark's own results."""
+"""The pictures of README.md and the page of tables, made from a benchmark's own results."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any
 
 from rich.console import Console
 
-from autograder.bench import report
-from autograder.bench.goals import Goal
 from autograder.bench.reuse import Reuse
-from autograder.bench.serving import Served
-from autograder.bench.speed import Speed
+from autograder.bench.tables import Table
 from autograder.places import ROOT
 from autograder.toolkit.charts import Chart, line_chart
-from autograder.toolkit.timing import machine
 
 IMAGES = ROOT / "course" / "images"
 MEASURED = ROOT / "course" / "MEASURED.md"
 STAGE = "save-and-reuse"
+SECTIONS = {  # of the page of tables, by the part that measures them
+    "reuse": "A reused prefix, on the course's model",
+    "speed": "At the size of GPT-2 small",
+    "serving": "A store of blocks beside whole entries",
+    "chat": "A chat model",
+}
 
 # A plain terminal window: rich's own has a font from elsewhere and a title bar.
 _SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -38,20 +40,10 @@ line-height: {line_height}px; }}
 """
 
 
-def write_all(
-    console: Console,
-    reuse: Sequence[Reuse],
-    speed: Speed,
-    serving: Sequence[Served],
-    goals: Sequence[Goal],
-    weights: Any,
-) -> None:
-    """Write the chart, the marked class and the page of tables; say what was written."""
+def write_pictures(reuse: Sequence[Reuse], weights: Any) -> None:
     IMAGES.mkdir(exist_ok=True)
     reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
     (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
-    MEASURED.write_text(measured_page(reuse, speed, serving, goals), encoding="utf-8")
-    console.print(f"Written: reuse.png and marked.svg in {IMAGES}, and {MEASURED}", soft_wrap=True)
 
 
 def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
@@ -94,43 +86,16 @@ def marked_class() -> str:
     return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="marked")
 
 
-def measured_page(reuse: Sequence[Reuse], speed: Speed, serving: Sequence[Served], goals: Sequence[Goal]) -> str:
-    """The page of tables."""
-    return "\n".join(
-        [
-            "# What was measured",
-            "",
-            f"By `make bench-figures`, on {date.today().isoformat()}: {machine()}.",
-            "",
-            "## A reused prefix, on the course's model",
-            "",
-            report.LEGEND,
-            "",
-            *_markdown(report.HEAD, report.reuse_rows(reuse)),
-            "",
-            "## At the size of GPT-2 small",
-            "",
-            *report.speed_notes(speed),
-            "",
-            *_markdown(report.SPEED_HEAD, report.speed_rows(speed)),
-            "",
-            "## Goals",
-            "",
-            "A decode step and a reuse are bounded by one read of the weights, not by the tokens that they compute.",
-            "",
-            *_markdown(report.SERVING_HEAD, report.serving_rows(serving)),
-            "",
-            report.SERVING_NOTE,
-            "",
-            *_markdown(report.GOAL_HEAD, report.goal_rows(goals)),
-            "",
-        ]
+def page_with(page: str, title: str, where: str, tables: Sequence[Table]) -> str:
+    """The page of tables with a section in place of the one with its title, if there is one.
+
+    where: the machine. The sections stand in the order of SECTIONS; others are dropped.
+    """
+    sections = dict(section.split("\n", 1) for section in page.split("\n## ")[1:])
+    lines = [f"On {date.today().isoformat()}: {where}."]
+    for table in tables:
+        lines += ["", *table.markdown()]
+    sections[title] = "\n" + "\n".join(lines) + "\n"
+    return "# What was measured\n\nBy `make bench-figures`.\n" + "".join(
+        f"\n## {title}\n{sections[title].rstrip()}\n" for title in SECTIONS.values() if title in sections
     )
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table, its first column to the left when it holds texts."""
-    first = "--:" if rows[0][0].isdigit() else "---"
-    lines = [head, *rows]
-    return [f"| {' | '.join(lines[0])} |", f"|{first}|" + "--:|" * (len(head) - 1),
-            *(f"| {' | '.join(row)} |" for row in lines[1:])]  # fmt: skip

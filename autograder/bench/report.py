@@ -1,41 +1,27 @@
-"""The benchmarks' results as tables for a terminal and for course/MEASURED.md."""
+"""The benchmarks' results as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-
+from autograder.bench.chat import CALLS, ChatTimes, in_words
 from autograder.bench.goals import SHARED, Goal
 from autograder.bench.reuse import Reuse
-from autograder.bench.serving import Served
-from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, Speed
+from autograder.bench.serving import BLOCK, ROOM, Served
+from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, THREADS, Speed
+from autograder.bench.tables import Table
 from autograder.toolkit.timing import plain
 
-GOAL_HEAD = ("goal", "at most", "measured", "")
+NO_PEER = "PyTorch and transformers are not installed, so the comparison with them is left out."
 
 
-def goal_rows(goals: Sequence[Goal]) -> list[tuple[str, ...]]:
-    """The rows under GOAL_HEAD."""
-    return [(g.what, f"{g.most:g}", plain(g.value), g.verdict) for g in goals]
+def goals_table(goals: Sequence[Goal], note: str = "") -> Table:
+    rows = [(g.what, f"{g.most:g}", plain(g.value), g.verdict) for g in goals]
+    return Table("Goals", ("goal", "at most", "measured", ""), rows, note)
 
 
-def goals_table(goals: Sequence[Goal]) -> Table:
-    return _table("Goals", GOAL_HEAD, goal_rows(goals))
-
-
-HEAD = ("P", "S", "tokens", "cold", "control", "reused", "shared", "faster")
-LEGEND = (
-    "P and S: tokens of prefix and suffix. Tokens: through the model, cold and reused. Times: medians in ms. "
-    "Control: a cold request with another prefix of the same length. Reused: on a clone. Shared: on a shared prefix, "
-    "without a clone. Faster: cold / reused."
-)
-
-
-def reuse_rows(results: Sequence[Reuse]) -> list[tuple[str, ...]]:
-    """The rows under HEAD."""
-    return [
+def reuse_table(results: Sequence[Reuse], model: str) -> Table:
+    rows = [
         (
             str(r.prefix),
             str(r.suffix),
@@ -45,19 +31,17 @@ def reuse_rows(results: Sequence[Reuse]) -> list[tuple[str, ...]]:
         )
         for r in results
     ]
+    return Table(
+        f"A cold request against one that reuses a saved prefix, model {model}",
+        ("P", "S", "tokens", "cold", "control", "reused", "shared", "faster"),
+        rows,
+        "P and S: tokens of prefix and suffix. Tokens: through the model, cold and reused. Times: medians in ms. "
+        "Control: a cold request with another prefix of the same length. Reused: on a clone. Shared: on a shared "
+        "prefix, without a clone. Faster: cold / reused.",
+    )
 
 
-def reuse_table(results: Sequence[Reuse], model: str) -> Table:
-    table = _table(f"A cold request against one that reuses a saved prefix, model {model}", HEAD, reuse_rows(results))
-    table.caption, table.caption_justify = LEGEND, "left"
-    return table
-
-
-SPEED_HEAD = ("GPT-2 small", "NumPy", "transformers", "limit", "to transformers", "to the limit")
-
-
-def speed_rows(speed: Speed) -> list[tuple[str, ...]]:
-    """The rows under SPEED_HEAD; times in ms."""
+def speed_table(speed: Speed) -> Table:
     rows = [
         *((f"prefill of {n:,} tokens", ("prefill", n), (n, n)) for n in PREFILL),
         *((f"decode, {n:,} tokens cached", ("decode", n), (1, n + 1)) for n in DECODE),
@@ -65,81 +49,67 @@ def speed_rows(speed: Speed) -> list[tuple[str, ...]]:
         (SHARED, ("share", PREFIX, SUFFIX), (SUFFIX, PREFIX + SUFFIX)),
     ]
     cells = []
-    for what, call, work in rows:
+    for name, call, work in rows:
         own, limit = speed.time("solutions", *call).median, speed.limit(*work)
         peer_call = ("reuse", *call[1:]) if call[0] == "share" else call  # its deepcopy is its only way
         peer = speed.time("transformers", *peer_call).median if speed.has_peer else None
-        cells.append(
-            (
-                what,
-                plain(own * 1e3),
-                plain(peer * 1e3) if peer else "",
-                plain(limit * 1e3),
-                f"{own / peer:.2f}" if peer else "",
-                f"{own / limit:.2f}",
-            )
-        )
-    return cells
-
-
-def speed_notes(speed: Speed) -> list[str]:
-    """What the times rest on."""
+        cells.append((name, *_beside(own, peer), plain(limit * 1e3), f"{own / limit:.2f}"))
     limits = speed.limits
-    notes = [
+    note = (
         f"Times in ms: medians of one run with {speed.threads} threads, the engines in turn. The limit: the matrix "
         f"products of the pass at {plain(limits.flops / 1e9)} GFLOP/s, or its weights and cache read at "
-        f"{plain(limits.read / 1e9)} GB/s, whichever takes longer; both are the best that NumPy reached in this run.",
-    ]
-    if not speed.has_peer:
-        notes.append("PyTorch and transformers are not installed, so the comparison with them is left out.")
-    return notes
+        f"{plain(limits.read / 1e9)} GB/s, whichever takes longer; both are the best that NumPy reached in this run."
+    )
+    head = ("GPT-2 small", "NumPy", "transformers", "to transformers", "limit", "to the limit")
+    return Table(
+        "Random weights of GPT-2 small's shape, 124 million",
+        head,
+        cells,
+        note if speed.has_peer else f"{note} {NO_PEER}",
+    )
 
 
-def speed_table(speed: Speed) -> Table:
-    table = _table("Random weights of GPT-2 small's shape, 124 million", SPEED_HEAD, speed_rows(speed))
-    table.caption, table.caption_justify = "\n".join(speed_notes(speed)), "left"
-    return table
-
-
-SERVING_HEAD = ("model and trace", "by", "median, ms", "p95, ms", "computed", "fewest", "held, MB")
-SERVING_NOTE = (
-    "Time to first token of 200 requests. Blocks: stage 6's store. Entries: transformers, with a deep copy of the "
-    "longest whole entry; it is told which beginnings prompts share, and saves those too. Both have room for 8,192 "
-    "tokens. Computed: tokens through the model. Fewest: what blocks of 16 leave to compute at best."
-)
-
-
-def serving_rows(results: Sequence[Served]) -> list[tuple[str, ...]]:
-    """The rows under SERVING_HEAD."""
-    return [
+def serving_table(results: Sequence[Served]) -> Table:
+    rows = [
         (
             f"{r.model}, {r.trace}",
             r.engine,
             *(plain(seconds * 1e3) for seconds in (r.median, r.p95)),
             f"{r.computed:,}",
-            f"{r.least:,}",
+            f"{r.least:,}" if r.least else "",
             plain(r.bytes / 1e6),
         )
         for r in results
     ]
-
-
-def serving_table(results: Sequence[Served]) -> Table:
-    table = _table(
-        "The same requests from a store of blocks and from whole entries", SERVING_HEAD, serving_rows(results)
+    return Table(
+        "The same requests from a store of blocks and from whole entries",
+        ("model and trace", "by", "median, ms", "p95, ms", "computed", "fewest", "held, MB"),
+        rows,
+        f"Time to first token of {len(results[0].seconds)} requests, by turns, with 1 thread for the tiny model and "
+        f"{THREADS} for the other. Blocks: stage 6's store. Entries: transformers, with a deep copy of the longest "
+        f"whole entry; it is told which beginnings prompts share, and saves those too. All have room for "
+        f"{ROOM * BLOCK:,} tokens. Computed: tokens through the model. Fewest: what blocks of {BLOCK} leave to compute "
+        f"at best.",
     )
-    table.caption, table.caption_justify = SERVING_NOTE, "left"
-    return table
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Texts to the left in the first column, all else to the right."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+def chat_table(times: ChatTimes) -> Table:
+    names = [name for name in ("solution", "transformers") if name in times.peak]
+    rows = []
+    for call in CALLS:
+        own, *peer = (times.median(name, call) for name in names)
+        rows.append((in_words(call), *_beside(own, peer[0] if peer else None)))
+    own, *peer = (times.peak[name] / 1e9 for name in names)
+    rows.append(("most memory, in MB", *_beside(own, peer[0] if peer else None)))
+    note = (
+        f"{times.model}, float32, {times.threads} threads. Times in ms: medians of {times.repeats} rounds, the "
+        f"engines in turn, each in a process of its own. Memory: of the whole process, after the prefill of the most "
+        f"tokens; weights and cache alone are {plain(times.weights_and_cache / 1e6)} MB."
     )
-    for number, column in enumerate(head):
-        is_text = not number and not rows[0][0].isdigit()
-        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    head = ("chat model", "NumPy", "transformers", "to transformers")
+    return Table("The chat model beside transformers", head, rows, note if peer else f"{note} {NO_PEER}")
+
+
+def _beside(own: float, peer: float | None) -> tuple[str, str, str]:
+    """Seconds as milliseconds, those of transformers, and the ratio of the two."""
+    return plain(own * 1e3), plain(peer * 1e3) if peer else "", f"{own / peer:.2f}" if peer else ""

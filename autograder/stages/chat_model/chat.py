@@ -72,8 +72,8 @@ class Conversation:
 def clear_conversation(cases, texts: tuple[str, ...], kind: str) -> Conversation:
     """Of a random model for which no decision is close.
 
-    kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids; "text" for answers of
-    letters; "ends" for letters, where the first answer stops at the end token.
+    kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids, with a special token in them
+    that ends nothing; "text" for answers of letters; "ends" for letters, where the first answer stops at the end token.
     """
     return _conversation(cases.number("chat", kind), texts, kind)
 
@@ -83,8 +83,11 @@ def _conversation(seed: int, texts: tuple[str, ...], kind: str) -> Conversation:
     for attempt in range(60):
         model = random_judge_llama(SHAPE, seed + attempt)
         talk = Conversation(model if kind == "bytes" else _of_letters(model))
-        if kind == "ends":
-            talk = Conversation(_ending(talk.model, talk.send(texts[0]).new_ids))
+        if kind != "text":
+            said = talk.send(texts[0]).new_ids
+            end, other = byte_tokenizer().end_id, byte_tokenizer().encode("<|endoftext|>")[0]
+            pair = (end, said[3]) if kind == "ends" else (other, said[0])
+            talk = Conversation(_swapped(talk.model, *pair))
         for text in texts:
             talk.send(text)
         known = all(b.shared >= a.prompt + len(a.new_ids) for a, b in pairwise(talk.turns))
@@ -103,10 +106,10 @@ def _of_letters(model: JudgeLlama) -> JudgeLlama:
     return model.patched("lm_head.weight", head)
 
 
-def _ending(model: JudgeLlama, new_ids: list[int]) -> JudgeLlama:
-    """The same model, which says the end token where it said the fourth id."""
-    head, end = model.weights.head.copy(), byte_tokenizer().end_id
-    head[[end, new_ids[3]]] = head[[new_ids[3], end]]
+def _swapped(model: JudgeLlama, one: int, other: int) -> JudgeLlama:
+    """The same model, which says either id where it said the other."""
+    head = model.weights.head.copy()
+    head[[one, other]] = head[[other, one]]
     return model.patched("lm_head.weight", head)
 
 

@@ -316,6 +316,8 @@ WRONG = [
           "chat-reuse", bug="end-token-kept"),
     wrong("end-ignored", "goes on after the end token", "chat", "!= self.tokenizer.end_id:", "!= -1:",
           "chat-reuse", bug="end-token-ignored"),
+    wrong("any-special-ends", "every special token ends the answer", "chat", "!= self.tokenizer.end_id:",
+          "> self.tokenizer.end_id:", "chat-reuse"),
     wrong("each-not-called", "each is never called", "chat", "each(token_id)", "pass", "chat-reuse",
           bug="each-not-called"),
     wrong("nothing-left", "all ids of a known prompt are reused", "chat", "min(common, len(prompt_ids) - 1)", "common",

@@ -1,5 +1,6 @@
 """The benchmarks: what they count and how they say it, and the memory of a reuse on a shared prefix, measured."""
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from autograder.bench import goals, pictures, report
+from autograder.bench import chat, goals, pictures, report
+from autograder.bench.chat import CALLS, ChatTimes
 from autograder.bench.limits import Limits, pass_bytes, pass_flops
 from autograder.bench.reuse import Reuse, measure_reuse
 from autograder.bench.serving import Served, measure_serving
@@ -106,13 +108,14 @@ def reuse(prefix=400, suffix=8, cold=0.100, reused=0.0025, shared=0.002):
 
 def shown(table):
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(table)
+    console.print(table.shown())
     return console.export_text()
 
 
 def test_a_goal_says_whether_it_is_met_and_by_how_much_it_is_missed():
     met, missed = goals.Goal("decode", 2.0, 1.2), goals.Goal("decode", 2.0, 2.5)
-    assert report.goal_rows([met, missed]) == [("decode", "2", "1.2", "met"), ("decode", "2", "2.5", "missed by 25%")]
+    rows = report.goals_table([met, missed]).rows
+    assert rows == [("decode", "2", "1.2", "met"), ("decode", "2", "2.5", "missed by 25%")]
 
 
 def test_the_tables_fit_a_terminal_and_hold_the_numbers():
@@ -140,12 +143,11 @@ def test_tables_with_and_without_transformers():
     both, alone = made_up(["solutions", "transformers"]), made_up(["solutions"])
     names = {g.what for g in goals.speed_goals(both)} - {g.what for g in goals.speed_goals(alone)}
     assert len(names) == 7 and all("transformers" in name for name in names)
-    assert not any("left out" in note for note in report.speed_notes(both))
-    assert "PyTorch and transformers are not installed" in report.speed_notes(alone)[-1]
-    for speed in (both, alone):
-        assert {len(row) for row in report.speed_rows(speed)} == {len(report.SPEED_HEAD)}
-        assert report.speed_table(speed).row_count == len(PREFILL) + len(DECODE) + 2
-        assert report.goals_table(goals.speed_goals(speed)).row_count == len(goals.speed_goals(speed))
+    assert "left out" not in report.speed_table(both).note
+    assert "PyTorch and transformers are not installed" in report.speed_table(alone).note
+    for table in (report.speed_table(both), report.speed_table(alone)):
+        assert {len(row) for row in table.rows} == {len(table.head)}
+        assert len(table.rows) == table.shown().row_count == len(PREFILL) + len(DECODE) + 2
 
 
 def test_the_published_shape_has_its_published_size():
@@ -159,13 +161,17 @@ def test_a_limit_of_a_reuse_is_one_read_of_the_weights_and_the_cache():
     assert goal.value == pytest.approx(1.6 / (pass_bytes(GPT2_SMALL, PREFIX + SUFFIX) / 50e9))
 
 
-def test_the_page_of_tables_holds_what_was_measured():
-    speed = made_up(["solutions", "transformers"])
-    page = pictures.measured_page([reuse()], speed, SERVING, goals.speed_goals(speed))
-    assert page.startswith("# What was measured\n") and page.endswith("|\n")
-    assert page.count("\n|---") + page.count("\n|--:") == 4  # tables
-    assert "| decode at 512, to transformers | 0.65 | 1 | missed by 54% |" in page
-    assert "| 400 | 8 | 408 / 8 | 100 | 100 | 2.5 | 2 | 40.0x |" in page
+def test_a_part_that_is_measured_again_takes_its_own_place_on_the_page_of_tables():
+    titles = pictures.SECTIONS
+    of_chat = [report.goals_table([goals.Goal("decode", 2.0, 2.5)], "A note.")]
+    page = pictures.page_with("", titles["chat"], "a laptop", of_chat)
+    page = pictures.page_with(page, titles["reuse"], "a laptop", [report.reuse_table([reuse()], "tiny")])
+    again = pictures.page_with(page, titles["reuse"], "a server", [report.reuse_table([reuse(cold=0.2)], "tiny")])
+    assert again.startswith("# What was measured\n") and again.endswith("| decode | 2 | 2.5 | missed by 25% |\n")
+    assert [line[3:] for line in again.splitlines() if line.startswith("## ")] == [titles["reuse"], titles["chat"]]
+    assert "| 400 | 8 | 408 / 8 | 200 | 200 | 2.5 | 2 | 80.0x |\n\n## " in again and "| 40.0x |" in page
+    assert again.count("a laptop") == again.count("a server") == 1
+    assert "A note.\n\n| goal | at most | measured |  |\n|---|--:|--:|--:|\n" in again
 
 
 def test_the_courses_own_functions_are_measured_where_the_model_is_long_enough():
@@ -203,7 +209,7 @@ def test_the_goals_of_serving_are_the_fewest_tokens_and_half_the_time_of_the_sha
         ("tiny, one system prompt", 0.5, 0.5),
         ("tiny, chats", pytest.approx(1.1), 1.0),
     ]
-    assert report.serving_rows(SERVING)[0] == ("tiny, one system prompt", "blocks", "2", "2.9", "30", "30", "1")
+    assert report.serving_table(SERVING).rows[0] == ("tiny, one system prompt", "blocks", "2", "2.9", "30", "30", "1")
 
 
 def test_the_course_serves_a_trace_with_the_fewest_tokens(monkeypatch):
@@ -211,4 +217,57 @@ def test_the_course_serves_a_trace_with_the_fewest_tokens(monkeypatch):
     (served,) = measure_serving(n=12, runs={"tiny": ("one system prompt",)})
     assert served.engine == "blocks" and len(served.seconds) == 12
     assert served.computed == served.least
-    assert served.bytes > 12 * 12 * 2 * 128 * 4 * 16  # the 12 blocks of the system prompt, in 12 layers
+    assert served.bytes > 12 * 25 * 2 * 128 * 4 * 8  # the 25 blocks of the system prompt, in 12 layers
+
+
+# The chat model of stage 7
+
+
+def chat_times(engines):
+    times = ChatTimes("a model", threads=2, repeats=1, weights_and_cache=1_000_000_000)
+    for engine in engines:
+        factor = 1 if engine == "solution" else 2
+        times.peak[engine] = factor * 1_100_000_000
+        for call, seconds in zip(CALLS, (6.0, 20.0, 0.04, 0.3), strict=True):
+            times.seconds[engine, call] = [factor * seconds]
+    return times
+
+
+def test_the_goals_of_the_chat_model_are_beside_transformers_a_cold_prompt_and_what_has_to_be_held():
+    met = goals.chat_goals(chat_times(["solution", "transformers"]))
+    assert [(g.most, g.value) for g in met] == [
+        *((most, 0.5) for most in (1.25, 1.4, 0.5, 0.9)), (0.1, pytest.approx(0.05)), (1.2, pytest.approx(1.1))
+    ]  # fmt: skip
+    assert len(goals.chat_goals(chat_times(["solution"]))) == 2
+
+
+def test_the_table_of_the_chat_model_with_and_without_transformers():
+    both, alone = (
+        report.chat_table(chat_times(["solution", "transformers"])),
+        report.chat_table(chat_times(["solution"])),
+    )
+    assert both.rows[0] == ("prefill of 2,432 tokens", "6000", "12000", "0.50")
+    assert alone.rows[3] == ("reuse, 2,328 + 104 tokens", "300", "", "")
+    assert both.rows[4] == ("most memory, in MB", "1100", "2200", "0.50")
+    assert "not installed" in alone.note and "not installed" not in both.note
+
+
+def test_the_chat_model_is_measured_from_the_engines_answers(monkeypatch):
+    """The engine is one that answers at once: what is measured is asked for in rounds, and memory before a reuse."""
+    asked = []
+
+    class Fast:
+        def __call__(self, *call):
+            asked.append(call)
+            return [0.0] * 50 if call == ("logits",) else 7 if call == ("peak",) else 0.5
+
+    monkeypatch.setattr(chat, "peer_installed", lambda: False)
+    monkeypatch.setattr(chat, "is_fetched", lambda name: False)
+    monkeypatch.setattr(
+        chat, "_random_weights", lambda place: (place / "model.safetensors").write_bytes(b"1") and place
+    )
+    monkeypatch.setattr(chat, "engines", lambda names, threads: contextlib.nullcontext({"llama": Fast()}))
+    times = chat.measure_chat(repeats=2)
+    assert times.median("solution", chat.REUSE) == 0.5 and len(times.seconds["solution", chat.COLD]) == 2
+    assert asked.index(("peak",)) < asked.index(("decode", chat.PREFIX))
+    assert times.peak == {"solution": 7} and "Random weights" in times.model

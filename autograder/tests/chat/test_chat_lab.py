@@ -1,5 +1,7 @@
 """The chat-model notebook's trials and widget, on a small random model."""
 
+import re
+
 import pytest
 
 from autograder.bench.solved import solved
@@ -30,10 +32,24 @@ def test_without_the_download_the_command_is_told(monkeypatch, capsys):
     assert "run `autograder fetch smollm2`" in capsys.readouterr().out
 
 
-def test_eight_turns_shows_both_and_says_whether_they_agree(course, small, capsys):
-    chart = chat_lab.eight_turns({"cold": course.Chat(*small, reuse=False), "with reuse": course.Chat(*small)})
-    assert "The answers are the same." in capsys.readouterr().out
-    assert "cold: 1 -> " in str(chart) and "with reuse: 1 -> " in str(chart)
+def test_eight_turns_says_how_long_it_takes_and_whether_the_answers_agree(course, small, capsys):
+    logs = chat_lab.eight_turns(course.Chat, *small)
+    announced, *_, agreed = capsys.readouterr().out.splitlines()
+    assert re.search(r"this will take about \d+ s here\.$", announced)
+    assert agreed == "The answers are the same."
+    cold, reusing = logs["cold"], logs["with reuse"]
+    assert [row["prompt"] for row in cold] == [row["prompt"] for row in reusing] and len(cold) == 8
+    assert all(row["reused"] == 0 for row in cold) and all(row["reused"] > 0 for row in reusing[1:])
+
+
+def test_a_chat_that_answers_otherwise_with_reuse_is_told(course, small, capsys):
+    class Silent(course.Chat):
+        def send(self, text, n_new=100, each=None):
+            new_ids = super().send(text, n_new, each)
+            return [] if self.reuse else new_ids
+
+    chat_lab.eight_turns(Silent, *small)
+    assert "The answers differ." in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -42,8 +58,8 @@ def server(course, small):
 
 
 def test_drift_grows_over_six_turns_and_the_repair_does_not(course, server):
-    lines = dict(line.split(": ", 1) for line in str(server.six_turns(course.render_chatml)).splitlines()[2:])
-    drifting, repaired = ([float(point.split("-> ")[1]) for point in line.split(", ")] for line in lines.values())
+    taken = server.six_turns(course.render_chatml)
+    drifting, repaired = ([row["computed"] for row in rows] for rows in taken.values())
     assert drifting == sorted(drifting) and drifting[-1] > 2 * drifting[0]
     assert max(repaired[1:]) < min(drifting)
 

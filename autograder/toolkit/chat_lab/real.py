@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from typing import Any, NamedTuple
 
-from autograder.toolkit.chart_style import Chart
-from autograder.toolkit.charts import line_chart
 from autograder.toolkit.chat.load import load_llama
 from autograder.toolkit.chat.tokenizer import ChatTokenizer, load_chat_tokenizer
 from autograder.toolkit.chat.weights import LlamaWeights
@@ -24,6 +22,7 @@ QUESTIONS = (
     "Thank you. Say goodbye in French.",
 )
 N_NEW = 30
+TURN = 45  # tokens by which a prompt grows in a turn, about
 
 
 class RealModel(NamedTuple):
@@ -40,9 +39,13 @@ def real_model(name: str = "smollm2") -> RealModel | None:
         return None
 
 
-def eight_turns(chats: Mapping[str, Any]) -> Chart:
-    """The time to the first token of each turn, by chat; a table grows while they answer. The ids must be the same."""
-    print(f"Eight questions, {N_NEW} tokens for each answer, {len(chats)} times: about a minute on a laptop.")
+def eight_turns(chat_class: Any, weights: Any, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
+    """Ask eight questions twice, with and without reuse; the logs of both. A table grows while they answer.
+
+    It says beforehand how long it will take, and afterwards whether the ids were the same.
+    """
+    _announce(chat_class(weights, tokenizer, reuse=False))
+    chats = {name: chat_class(weights, tokenizer, reuse=name != "cold") for name in ("cold", "with reuse")}
     answers: dict[str, list[list[int]]] = {name: [] for name in chats}
 
     def rows():
@@ -52,14 +55,18 @@ def eight_turns(chats: Mapping[str, Any]) -> Chart:
                 yield {"turn": turn, "chat": name, **chat.log[-1]}
 
     live_table(rows(), "{computed} tokens were computed in all.")
-    first, *others = answers.values()
-    print("The answers are the same." if all(other == first for other in others) else "The answers differ.")
-    turns = list(range(1, len(QUESTIONS) + 1))
-    return line_chart(
-        {name: (turns, [row["seconds"] for row in chat.log]) for name, chat in chats.items()},
-        x_label="turn",
-        y_label="time to the first token",
-        y_unit="s",
-        title="A conversation of eight turns",
-        model="SmolLM2-135M",
-    )
+    cold, reusing = answers.values()
+    print("The answers are the same." if cold == reusing else "The answers differ.")
+    return {name: chat.log for name, chat in chats.items()}
+
+
+def _announce(chat: Any) -> None:
+    """Say how long the eight turns will take here, by the time of a first one."""
+    begin = time.perf_counter()
+    new_ids = chat.send("Hello.", 5)
+    row, n_turns = chat.log[-1], len(QUESTIONS)
+    token = row["seconds"] / row["prompt"]
+    step = (time.perf_counter() - begin - row["seconds"]) / len(new_ids) if new_ids else token
+    n_computed = TURN * (n_turns * (n_turns + 1) / 2 + n_turns)  # cold, each turn computes all before it
+    seconds = n_computed * token + 2 * n_turns * N_NEW * step
+    print(f"Eight questions twice, {N_NEW} tokens an answer: this will take about {max(1, round(seconds))} s here.")
