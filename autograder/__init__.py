@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from autograder.judge.notebook_check import check
     from autograder.notebooks import load_notebook
     from autograder.toolkit import block_charts, charts, chat, timing, traces
+    from autograder.toolkit.glossary import glossary
     from autograder.toolkit.model import (
         GPT2_LARGE,
         GPT2_MEDIUM,
@@ -51,6 +52,7 @@ _LAZY = {
     "charts": ("autograder.toolkit.charts", None),
     "traces": ("autograder.toolkit.traces", None),
     "lab": ("autograder.lab", None),
+    "glossary": ("autograder.toolkit.glossary", "glossary"),
     "guess": ("autograder.toolkit.play.guess", "guess"),
     "puzzle": ("autograder.toolkit.play.puzzle", "puzzle"),
     "question": ("autograder.toolkit.play.puzzle", "question"),
@@ -69,6 +71,7 @@ __all__ = [
     "charts",
     "chat",
     "check",
+    "glossary",
     "guess",
     "lab",
     "live_table",
@@ -89,13 +92,13 @@ __all__ = [
 _in_worker = False  # set by autograder.worker: there the checks are run by the parent, never by a cell
 
 
-def _no_check(check_id: str) -> None:
-    """Stands for `check` in a grading worker, where the score is decided in another process."""
+def _nothing(_: str = "") -> None:
+    """Stands in a grading worker for `check`, as the score is decided elsewhere, and for what is there to be read."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "check" and _in_worker:
-        return _no_check
+    if name in ("check", "glossary") and _in_worker:
+        return _nothing
     if name == "__version__":
         from importlib.metadata import version
 

@@ -22,7 +22,7 @@
 # **Time.** About four hours. This stage is optional: it goes further than the five before.
 #
 # **What you should know.** Saving and reusing a prefix (stage 4), and how reuse fails (stage 5). What they built is in
-# `given.py`. The terms are in the glossary of the course's README (one folder up).
+# `given.py`. `autograder.glossary("tenant")` in a cell explains a term, and `autograder.glossary()` shows all of them.
 #
 # **How to work.** As before: replace the lines under `# YOUR CODE HERE`, run the cell, then run the check cells under
 # it. Before a chart comes a guess. Enter yours first; it is worth no points, and tells you what you did not know.
@@ -30,7 +30,6 @@
 # %% setup="imports"
 import hashlib
 import json
-import tracemalloc
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +45,7 @@ from given import (
 )
 
 import autograder
+from autograder.toolkit.work import bytes_held
 
 weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
@@ -479,11 +479,10 @@ for name, tenant in (("stored", "Globe Theatre"), ("live", "Globe Theatre"), ("l
 # A row of numbers becomes whole numbers from -127 to 127 and one **scale**, the size of a step.
 
 # %% tags=["chart"]
-row = np.array([0.31, -1.27, 0.02, 0.646], np.float32)
-step = abs(row).max() / 127
-for x in row:
-    steps = float(x / step)
-    print(f"{x:6.3f} = {steps:7.2f} steps of {step:.2f}, kept as {round(steps):4d} = {round(steps) * step:6.3f}")
+row = [0.31, -1.27, 0.026, 0.644]
+autograder.block_charts.steps_picture(
+    row, title="Four numbers between whole steps", note="A step is 1.27 / 127 = 0.01. The stroke is the number itself.",
+)  # fmt: skip
 
 # %% [markdown]
 # The error of a number is half a step at most. Each row has a scale of its own, so that one row of large numbers does
@@ -539,22 +538,12 @@ def new_store(capacity=64, block_size=16, int8=False):
     return BlockStore(capacity, block_size, **({"encode": quantize, "decode": dequantize} if int8 else {}))
 
 
-def bytes_held(job, *arguments):
-    """How much more memory is in use after a call, while its result is still there."""
-    tracemalloc.start()
-    result = job(*arguments)
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    del result
-    return held
-
-
 # %% tags=["chart"]
 play_ids = np.random.default_rng(0).integers(0, weights.config.n_vocab, 481).tolist()
 cache = save_prefix_cache(play_ids, weights)
 stores, held = {"float32": new_store(), "int8": new_store(int8=True)}, {}
 for dtype, store in stores.items():
-    held[dtype] = bytes_held(store.put, play_ids, context_of(dtype=dtype), cache)
+    held[dtype] = bytes_held(lambda to=store, dtype=dtype: to.put(play_ids, context_of(dtype=dtype), cache))
 title = "What a store of 30 blocks holds"
 autograder.charts.bar_chart(held, label="bytes", unit="B", title=title, model=weights).show()
 smaller.beside(held["float32"] / held["int8"])

@@ -23,7 +23,8 @@
 # of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
 #
 # **Time:** about 3 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
-# they built is in `given.py`. The terms are in the glossary of the course's README (one folder up).
+# they built is in `given.py`. `autograder.glossary("tenant")` in a cell explains
+# a term, and `autograder.glossary()` shows all of them.
 
 # %% setup="imports"
 import hashlib
@@ -33,11 +34,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from given import ModelCache, decode_step, forward, generate_with_prefix, prefill, save_prefix_cache
+from given import ModelCache, decode_step, forward, generate_with_prefix, prefill, save_prefix_cache, softmax
 
 import autograder
+from autograder.toolkit import reuse_costs
+from autograder.toolkit.passage import PASSAGE
 from autograder.toolkit.prompts import filler
-from autograder.toolkit.timing import measure
 
 weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
@@ -81,88 +83,40 @@ def drifting_render_chat(messages, add_generation_prompt=False):
 # %% tags=["chart"]
 first_turn = [{"role": "user", "content": "Who?"}]
 second_turn = [*first_turn, {"role": "assistant", "content": "Henry."}, {"role": "user", "content": "And now?"}]
-small = {
-    "stored": tokenizer.encode(drifting_render_chat(first_turn, add_generation_prompt=True)),
-    "live": tokenizer.encode(drifting_render_chat(second_turn, add_generation_prompt=True)),
-}
+prompts = {"stored": first_turn, "live": second_turn}
+small = {name: tokenizer.encode(drifting_render_chat(turn, True)) for name, turn in prompts.items()}
 autograder.charts.token_strip(
     {name: ["START" if t == START else t for t in tokenizer.tokens(ids)] for name, ids in small.items()},
     title="One conversation, two prompts: where do they diverge?",
     note="Each box is one token. START stands for the special token <|endoftext|>, which begins each message.",
-)
+)  # fmt: skip
 
 # %% [markdown]
 # ## Tools for measuring
 #
 # The trained model sees 512 tokens, and some failures need thousands. For these, costs are measured on a model with
-# random weights and room for 8,192 tokens. What it would say is meaningless; what it costs is real.
+# random weights and room for 8,192 tokens, `long`. What it would say is meaningless; what it costs is real.
 #
-# A cost has three figures. *Tokens*: how many go through the model. *Attention units*: how many pairs of tokens would
-# be scored if every token were scored with every other, less those of the reused part: `total² - reused²`. That is 196
-# for 14 tokens cold, which means with nothing reused, and 96 with 10 of them reused. *Seconds*: measured, the median of
-# three runs, or one run where it takes long.
+# A cost has three figures. *Tokens*: how many go through the model. *Attention units*: for each of these tokens, 2 for
+# every token before it and 1 for itself, which adds up to `total² - reused²`. That is 196 for 14 tokens cold, which
+# means with nothing reused, and 96 with 10 of them reused. *Seconds*: measured, the median of three runs, or one run
+# where it takes long.
 #
 # `record` keeps a line for the table at the end of the notebook.
 
 # %% tags=["chart"]
-long_config = autograder.GPT2Config(n_layer=2, n_head=1, n_embd=32, n_ctx=8192, n_vocab=tokenizer.n_vocab)
-long_model = autograder.random_model(long_config, seed=0)
-
-
-def feed(token_ids, cache):
-    """Prefill of the long model in chunks of 256 tokens, which keeps the matrix of scores small."""
-    for i in range(0, len(token_ids), 256):
-        logits = prefill(token_ids[i : i + 256], long_model, cache)
-    return logits
+long = reuse_costs.LongModel(prefill, ModelCache, tokenizer.n_vocab)
+cost, failures = long.cost, {}
 
 
 def saved_entry(token_ids, name=""):
     """An entry of the long model."""
-    cache = ModelCache(long_config.n_layer)
-    feed(token_ids, cache)
-    return Entry(token_ids, cache, name)
-
-
-def cut(saved, n):
-    """A new cache with the first n positions of a saved one. They depend on nothing that comes after them."""
-    part = ModelCache(len(saved.layers))
-    for old, new in zip(saved.layers, part.layers, strict=True):
-        new.append(old.keys[:, :n], old.values[:, :n])
-    return part
-
-
-@dataclass
-class Cost:
-    """What it takes to answer one prompt."""
-
-    tokens: int  # computed, not reused
-    units: int
-    time: Any  # a Measurement
-
-    @property
-    def seconds(self):
-        return self.time.median
-
-    def __str__(self):
-        return f"{self.tokens:,} tokens, {self.units / 1e6:.1f} million units, {self.seconds:.3f} s"
-
-
-def cost(prompt_ids, entry=None):
-    """The cost of a prompt's first logits, cold or with an entry whose ids begin the prompt."""
-    n = len(entry.token_ids) if entry else 0
-    start = (lambda: entry.cache.clone()) if entry else (lambda: ModelCache(long_config.n_layer))
-    units = len(prompt_ids) ** 2 - n**2
-    repeats = 3 if units < 10e6 else 1
-    time = measure(lambda cache: feed(prompt_ids[n:], cache), setup=start, repeats=repeats, warmup=0)
-    return Cost(len(prompt_ids) - n, units, time)
-
-
-failures = {}
+    return Entry(token_ids, long.save(token_ids), name)
 
 
 def record(failure, diverged, effect):
     """Keep a line for the table of failure modes; a cell that is run again replaces its line."""
-    failures[failure] = (diverged, effect)
+    failures[failure] = {"failure": failure, "where it diverged": diverged, "effect": effect}
 
 
 print("One warm-up run of 1,000 tokens:", cost(list(range(1000))))
@@ -174,45 +128,15 @@ print("One warm-up run of 1,000 tokens:", cost(list(range(1000))))
 # Two mistakes are common: the suffix starts again at 0 (*position reset*), or at 201 (*shift by one*, from counting
 # one token too many). Neither raises an error: rows 0 and 201 of `wpe` exist.
 #
-# The next cell saves a prefix of a play once, and continues it three ways on the trained model. At every length of
-# the suffix it compares the logits with those of a whole forward pass.
+# The next cells save a prefix of a play once, and continue it three ways on the trained model. At every length of the
+# suffix, the logits are compared with those of a whole forward pass.
 
 # %% tags=["chart"]
-play = """First Citizen:
-Before we proceed any further, hear me speak.
+position_off = autograder.guess("The suffix starts one position late. How far off is the worst logit?")
+position_off
 
-All:
-Speak, speak.
-
-First Citizen:
-You are all resolved rather to die than to famish?
-
-All:
-Resolved. resolved.
-
-First Citizen:
-First, you know Caius Marcius is chief enemy to the people.
-
-All:
-We know't, we know't.
-
-First Citizen:
-Let us kill him, and we'll have corn at our own price.
-Is't a verdict?
-
-All:
-No more talking on't; let it be done: away, away!
-
-Second Citizen:
-One word, good citizens.
-
-First Citizen:
-We are accounted poor citizens, the patricians good.
-What authority surfeits on would relieve us: if they
-would yield us but the superfluity, while it were
-wholesome, we might guess they relieved us humanely;
-"""
-play_ids = tokenizer.encode(play)
+# %% tags=["chart"]
+play_ids = tokenizer.encode(PASSAGE)
 prefix_ids, suffix_ids = play_ids[:200], play_ids[200:264]
 saved = save_prefix_cache(prefix_ids, weights)
 truth = forward(prefix_ids + suffix_ids, weights)[len(prefix_ids) :]  # row i: the logits after suffix token i
@@ -220,28 +144,21 @@ truth = forward(prefix_ids + suffix_ids, weights)[len(prefix_ids) :]  # row i: t
 
 def errors_from(start):
     """The largest error of a logit after each suffix token, when the suffix starts at position `start`."""
-    cache, errors = saved.clone(), []
-    for i, token_id in enumerate(suffix_ids):
-        logits = decode_step(token_id, start + i, weights, cache)
-        errors.append(float(np.abs(logits - truth[i]).max()))
-    return errors
+    cache = saved.clone()
+    logits = [decode_step(token_id, start + i, weights, cache) for i, token_id in enumerate(suffix_ids)]
+    return abs(np.stack(logits) - truth).max(axis=1)
 
 
-lengths = list(range(1, len(suffix_ids) + 1))
-position_errors = {
-    "starts again at 0": errors_from(0),
-    "starts at 201": errors_from(201),
-    "starts at 200": errors_from(200),
-}
+# %% tags=["chart"]
+starts = {"starts again at 0": 0, "starts at 201": 201, "starts at 200": 200}
+position_errors = {name: errors_from(start) for name, start in starts.items()}
+lengths = range(1, len(suffix_ids) + 1)
 autograder.charts.line_chart(
-    {name: (lengths, errors) for name, errors in position_errors.items()},
-    x_label="length of the suffix",
-    x_unit="tokens",
-    y_label="largest error of a logit",
-    log="y",
+    {name: (lengths, errors) for name, errors in position_errors.items()}, x_label="length of the suffix",
+    x_unit="tokens", y_label="largest error of a logit", log="y", model=weights,
     title="A suffix after 200 cached tokens, by the position it starts at",
-    model=weights,
-)
+).show()  # fmt: skip
+position_off.beside(position_errors["starts at 201"].max())
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -252,28 +169,30 @@ autograder.charts.line_chart(
 #
 # </details>
 #
-# Now read what the model writes. Would you notice?
+# Now read what the model writes. Would you notice? Three texts are drawn with the same dice. (`MODEL = "gpt2"` lets the
+# real GPT-2 write, after `autograder fetch gpt2`; where it was not fetched, the cell says so.)
 
 
 # %% tags=["chart"]
-def text_from(start, n_new=60):
-    """Text after the prefix and the first 8 suffix tokens, with positions from `start`, drawn with the same dice."""
-    cache, new_ids, position = saved.clone(), [], start
-    dice = np.random.default_rng(5)
-    for token_id in suffix_ids[:8]:
-        logits = decode_step(token_id, position, weights, cache)
-        position += 1
-    for _ in range(n_new):
-        chances = np.cumsum(np.exp((logits - logits.max()) / 0.7))
-        new_ids.append(int(np.searchsorted(chances, dice.random() * chances[-1])))
-        logits = decode_step(new_ids[-1], position, weights, cache)
-        position += 1
-    return tokenizer.decode(new_ids)
+MODEL = None
+writer, words = autograder.load_model(MODEL), autograder.load_tokenizer(MODEL)
+begin, more = words.encode(PASSAGE[:500]), words.encode(PASSAGE[500:520])
 
 
-for start in (200, 0, 201):
-    print(f"--- suffix from position {start}\n{text_from(start)}\n")
+# %% tags=["chart"]
+def text_from(shift, n_new=60):
+    """Text after the saved prefix and some tokens more, with every position after the prefix moved by `shift`."""
+    cache, ids, dice = save_prefix_cache(begin, writer), list(more), np.random.default_rng(5)
+    for i in range(len(more) + n_new):
+        logits = decode_step(ids[i], len(begin) + shift + i, writer, cache).astype(float)
+        if i >= len(more) - 1:
+            ids.append(int(dice.choice(len(logits), p=softmax(logits / 0.7))))
+    return words.decode(ids)
 
+
+# %% tags=["chart"]
+for name, shift in (("right", 0), ("starting again at 0", -len(begin)), ("one position late", 1)):
+    print(f"--- positions {name}\n{text_from(shift)}\n")
 for name, label in (("positions reset", "starts again at 0"), ("positions shifted by one", "starts at 201")):
     errors = position_errors[label]
     record(name, "nowhere: the ids are equal", f"logits off by {min(errors):.2g} to {max(errors):.2g}, no error raised")
@@ -281,8 +200,8 @@ for name, label in (("positions reset", "starts again at 0"), ("positions shifte
 # %% [markdown]
 # ## b. A saved cache that is changed by using it
 #
-# `generate_with_prefix` works on a clone. What if it did not? The next cell serves three requests, with the suffixes
-# A, B and A again, from one saved cache without cloning it.
+# `generate_with_prefix` works on a clone. What if it did not? The next cells serve three requests, with the suffixes
+# A, B and A again, from one saved cache, with a clone and without one.
 
 
 # %% tags=["chart"]
@@ -293,26 +212,28 @@ def careless_reuse(saved, suffix_ids):
     return logits
 
 
-suffix_a = tokenizer.encode("Second Citizen:\nSpeak on.")
-suffix_b = tokenizer.encode("MENENIUS:\nWhat work's, my countrymen, in hand?")
-for reuse, name in ((lambda s, x: generate_with_prefix(s, 200, x, weights), "clone"), (careless_reuse, "no clone")):
+def error_of(logits, suffix):
+    """How far logits are off from those of the prefix and this suffix."""
+    return abs(logits - forward(prefix_ids + suffix, weights)[-1]).max()
+
+
+# %% tags=["chart"]
+suffix_a, suffix_b = tokenizer.encode("CLARENCE:\nSpeak on."), tokenizer.encode("HASTINGS:\nWhat news, my lord?")
+ways = {"clone": lambda saved, ids: generate_with_prefix(saved, 200, ids, weights), "no clone": careless_reuse}
+for name, reuse in ways.items():
     shared = save_prefix_cache(prefix_ids, weights)
     for request, suffix in (("A", suffix_a), ("B", suffix_b), ("A", suffix_a)):
-        before, logits = len(shared), reuse(shared, suffix)
-        error = np.abs(logits - forward(prefix_ids + suffix, weights)[-1]).max()
+        before, error = len(shared), error_of(reuse(shared, suffix), suffix)
         print(f"{name:9} request {request}: saved length {before} -> {len(shared)}, largest error {error:.2g}")
 
+# %% tags=["chart"]
 inherited = forward(prefix_ids + suffix_a + suffix_b, weights)[-1]
 shared = save_prefix_cache(prefix_ids, weights)
 careless_reuse(shared, suffix_a)
 second = careless_reuse(shared, suffix_b)
-wrong_by = np.abs(second - forward(prefix_ids + suffix_b, weights)[-1]).max()
-print(f"\nB's logits against those of prefix + A + B: {np.abs(second - inherited).max():.2g}")
-record(
-    "saved cache mutated",
-    "nowhere: the ids are equal",
-    f"2nd request off by {wrong_by:.2g}: it inherits the 1st one's tokens",
-)
+print(f"B's logits against those of prefix + A + B: {abs(second - inherited).max():.2g}")
+effect = f"2nd request off by {error_of(second, suffix_b):.2g}: it inherits the 1st one's tokens"
+record("saved cache mutated", "nowhere: the ids are equal", effect)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -461,47 +382,48 @@ taken
 
 
 # %% tags=["chart"]
-def encode_chat(*messages, render=drifting_render_chat, add_generation_prompt=False):
+def encode_chat(*messages, asked=False):
     """The ids of messages given as (role, content)."""
-    messages = [{"role": role, "content": content} for role, content in messages]
-    return tokenizer.encode(render(messages, add_generation_prompt))
+    return tokenizer.encode(drifting_render_chat([{"role": r, "content": c} for r, c in messages], asked))
 
 
 def system_ids(content):
     return encode_chat(("system", content))
 
 
-system = filler(2328, lambda text: len(system_ids(text)))
-
-
 def ask(question):
-    return encode_chat(("system", system), ("user", question), add_generation_prompt=True)
+    return encode_chat(("system", system), ("user", question), asked=True)
 
 
+system = filler(2328, lambda text: len(system_ids(text)))
 question = filler(2432, lambda text: len(ask(text)), seed=1)
 prompt_ids = ask(question)
+
+# %% tags=["chart"]
 other_system = filler(2360, lambda text: len(system_ids(text)), seed=2)
-entries = [
-    saved_entry(system_ids(system)[:400], "first rules"),
-    saved_entry(system_ids(other_system), "other system"),
-    saved_entry(system_ids(system), "system"),
-    saved_entry(prompt_ids, "this prompt"),
-    saved_entry(prompt_ids + tokenizer.encode("Well, sir."), "with answer"),
-]
+ids_of = {
+    "first rules": system_ids(system)[:400],
+    "other system": system_ids(other_system),
+    "system": system_ids(system),
+    "this prompt": prompt_ids,
+    "with answer": prompt_ids + tokenizer.encode("Well, sir."),
+}
+entries = [saved_entry(ids, name) for name, ids in ids_of.items()]
 
 
+# %% tags=["chart"]
 def ranking_lookup(entries, prompt_ids):
     """The longest entry with n <= len(prompt_ids) whose ids begin the prompt; prints what it decides."""
-    best = None
+    fitting = []
     for entry in entries:
         n = len(entry.token_ids)
         gate, key = n <= len(prompt_ids), entry.token_ids == prompt_ids[:n]
         print(f"  {entry.name:12}  n {n:,}  gate {gate!s:5}  key {key!s:5}  hit {gate and key}")
-        if gate and key and (best is None or n > len(best.token_ids)):
-            best = entry
-    return best
+        fitting += [entry] * (gate and key)
+    return max(fitting, key=lambda entry: len(entry.token_ids), default=None)
 
 
+# %% tags=["chart"]
 def serve_quietly(prompt_ids, find):
     """The server's code. When reuse fails for any reason, it computes the whole prompt."""
     try:
@@ -514,10 +436,11 @@ def serve_quietly(prompt_ids, find):
         return None, cost(prompt_ids)
 
 
+# %% tags=["chart"]
 print(f"prompt: {len(prompt_ids):,} tokens. The server's lookup:")
 entry, ranking_cost = serve_quietly(prompt_ids, ranking_lookup)
 print("  reused:", entry.name if entry else "nothing", "|", ranking_cost)
-print(taken.beside("this prompt", "It leaves nothing to compute, and so nothing of it is reused."))
+taken.beside("this prompt", "It leaves nothing to compute, and so nothing of it is reused.")
 
 # %% [markdown]
 # Every comparison of keys that should pass passes. The entry of 2,432 is chosen because it is the longest. It leaves
@@ -533,19 +456,13 @@ for entry, row in zip(entries, candidate_log(entries, prompt_ids), strict=True):
     print(f"  {entry.name:12}", "  ".join(f"{key} {value!s:5}" for key, value in row.items()))
 entry, lookup_cost = serve_quietly(prompt_ids, lookup)
 print("  reused:", entry.name if entry else "nothing", "|", lookup_cost)
+diverged = f"nowhere: {len(prompt_ids):,} of {len(prompt_ids):,} ids equal"
+record("ranking, not matching", diverged, ranking_cost.against(lookup_cost))
 
-record(
-    "ranking, not matching",
-    f"nowhere: {len(prompt_ids):,} of {len(prompt_ids):,} ids equal",
-    f"{ranking_cost.tokens:,} tokens computed, not {lookup_cost.tokens:,}; "
-    f"{ranking_cost.seconds:.2g} s, not {lookup_cost.seconds:.2g} s",
-)
-autograder.charts.bar_chart(
-    {"n <= len(prompt)": ranking_cost.time, "n < len(prompt)": lookup_cost.time},
-    label="time to the first logits",
-    title=f"One comparison: {ranking_cost.tokens:,} tokens computed, or {lookup_cost.tokens:,}",
-    model="Random GPT-2 with 2 blocks, 1 head, n_embd 32, n_ctx 8192",
-)
+# %% tags=["chart"]
+times = {"n <= len(prompt)": ranking_cost.time, "n < len(prompt)": lookup_cost.time}
+title = f"One comparison: {ranking_cost.tokens:,} tokens computed, or {lookup_cost.tokens:,}"
+autograder.charts.bar_chart(times, label="time to the first logits", title=title, model=long.weights)
 
 # %% [markdown]
 # ### Repair the server
@@ -598,8 +515,15 @@ autograder.check("step-serve-openly")
 
 # %% [markdown]
 # A line that says `failed` can be counted, and an alarm can be set on the count. In the log of the old server, the same
-# request was a miss like any other.
-#
+# request was a miss like any other. Here is the log of twelve requests, counted.
+
+# %% tags=["chart"]
+outcomes = ["hit"] * 6 + ["miss"] * 2 + ["raises"] * 4
+log = [serve_openly(ScriptedServer(outcome))[1] for outcome in outcomes]
+for line in dict.fromkeys(log):
+    print(f"{log.count(line):2} x {line}")
+
+# %% [markdown]
 # ## A miss that explains itself
 #
 # A miss costs as much as a server without a cache, and the answer does not show it. So it has to speak. One line is
@@ -662,38 +586,34 @@ for name, ids in small.items():
 # become history, it writes the assistant's message without the block. The same words, at two times, are different
 # tokens.
 #
-# The next cell builds a long first turn, which the server stores while it answers, and the second turn.
+# The next cells build a long first turn, which the server stores while it answers, and the second turn.
 
 
 # %% tags=["chart"]
 def first_messages(system):
-    return [
-        {"role": "system", "content": system},
-        {"role": "user", "content": "Which of the parts is still to be given, and to whom?"},
-    ]
+    question = "Which of the parts is still to be given, and to whom?"
+    return [{"role": "system", "content": system}, {"role": "user", "content": question}]
 
 
 def second_messages(letter):
-    return [
-        *first_messages(rules),
-        {"role": "assistant", "content": "The part of the messenger. Give it to Peter."},
-        {"role": "user", "content": f"Here is his letter. What do I answer? {letter}"},
-    ]
+    answer = {"role": "assistant", "content": "The part of the messenger. Give it to Peter."}
+    question = f"Here is his letter. What do I answer? {letter}"
+    return [*first_messages(rules), answer, {"role": "user", "content": question}]
 
 
 def drifted(messages):
     return tokenizer.encode(drifting_render_chat(messages, add_generation_prompt=True))
 
 
+# %% tags=["chart"]
 rules = filler(5923, lambda text: len(drifted(first_messages(text))))
 letter = filler(7380, lambda text: len(drifted(second_messages(text))), seed=1)
 turn_1, turn_2 = first_messages(rules), second_messages(letter)
 stored_ids, live_ids = drifted(turn_1), drifted(turn_2)
 print(f"stored {len(stored_ids):,}, live {len(live_ids):,}")
 print(explain_miss(stored_ids, live_ids))
-print(
-    "stored goes on with", tokenizer.tokens(stored_ids[5919:]), "and live with", tokenizer.tokens(live_ids[5919:5923])
-)
+for name, ids in (("stored", stored_ids), ("live", live_ids)):
+    print(name, "goes on with", tokenizer.tokens(ids[5919:5923]))
 
 # %% [markdown]
 # Of 5,923 stored tokens 5,919 match. Four do not: the empty think block. Only whole entries count, so 7,380 tokens
@@ -744,7 +664,15 @@ autograder.check("turn-is-a-prefix")
 #     def request(messages):   return tokenizer.encode(template_of_request(messages, add_generation_prompt=True))
 #
 # You have a repaired `render_chat`. You look at the stored ids, see the think block at their end, and repair
-# `remember`. **Before you run the next cell, write down the line that `explain_miss` will print after this repair.**
+# `remember`. Which line will `explain_miss` print after this repair?
+
+
+# %% tags=["chart"]
+half_repair = autograder.guess(
+    "After the repair of `remember` alone, how does the line begin?",
+    choices=["common=5919 of 5923, as before", "common=5923 of 5923", "common=5923 of 5927"],
+)
+half_repair
 
 
 # %% tags=["chart"]
@@ -757,6 +685,7 @@ def diagnose(template_of_remember, template_of_request):
 
 print("nothing repaired:   ", diagnose(drifting_render_chat, drifting_render_chat))
 print("`remember` repaired:", diagnose(render_chat, drifting_render_chat))
+half_repair.beside("common=5919 of 5923, as before")
 
 # %% [markdown]
 # The two lines are equal, to the last digit. It looks as if the repair had not been loaded, or as if the cause were
@@ -766,64 +695,74 @@ print("`remember` repaired:", diagnose(render_chat, drifting_render_chat))
 # one, and `request` still has the old template. The stored prompt of a first turn has no assistant message in it, so
 # for this prompt both templates write the same text.
 #
-# The next cell repairs both. It also shows what the other half repair does in a conversation with one more turn, and
-# a near relative of the drift: an answer ended with a newline, and the program that writes the history strips it.
+# The next cell repairs both, and shows what the other half repair does in a conversation with one more turn. The cell
+# after it shows a near relative of the drift: an answer ended with a newline, and the program that writes the history
+# strips it.
 
 # %% tags=["chart"]
 print("both repaired:               ", diagnose(render_chat, render_chat))
-
 turn_3 = [*turn_2, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And if he will not?"}]
 stored_2 = tokenizer.encode(drifting_render_chat(turn_2, add_generation_prompt=True))
 live_3 = tokenizer.encode(render_chat(turn_3, add_generation_prompt=True))
 print("only `request`, a turn later:", explain_miss(stored_2, live_3))
 
+# %% tags=["chart"]
 answer, thanks = {"role": "assistant", "content": "Give it to Peter.\n"}, {"role": "user", "content": "I will."}
 stripped = {"role": "assistant", "content": "Give it to Peter."}
 as_generated = tokenizer.encode(render_chat([*turn_1, answer]))
 in_history = tokenizer.encode(render_chat([*turn_1, stripped, thanks], add_generation_prompt=True))
-print("answer stripped in history:  ", explain_miss(as_generated, in_history))
+print("answer stripped in history:", explain_miss(as_generated, in_history))
 
 # %% [markdown]
-# What does the drift cost in the long run? Count the tokens that a conversation of six turns has computed so far, where
-# an entry that does not match is of no use.
+# What does the drift cost in the long run? Count the tokens that a conversation of six turns has computed so far. Each
+# turn stores its prompt for the next one; an entry that does not match is of no use.
+
+# %% tags=["chart"]
+more_paid = autograder.guess("After six turns, how many times the tokens has the drifting template paid?", unit="times")
+more_paid
 
 
 # %% tags=["chart"]
 def paid_by_turn(render):
-    """The tokens computed up to each of six turns, when each turn stores its prompt for the next."""
-    messages, stored, paid = [turn_1[0]], [], [0]
-    for turn in range(6):
-        messages = [*messages, {"role": "user", "content": f"What is said in scene {turn + 1}?"}]
+    messages, entries, paid = [turn_1[0]], [], []
+    for turn in range(1, 7):
+        messages.append({"role": "user", "content": f"What is said in scene {turn}?"})
         live = tokenizer.encode(render(messages, add_generation_prompt=True))
-        common = longest_common_prefix(stored, live)
-        paid.append(paid[-1] + len(live) - (common if common == len(stored) else 0))
-        stored = live
-        messages = [*messages, {"role": "assistant", "content": "That the king is dead, my lord."}]
-    return paid[1:]
+        found = lookup(entries, live)
+        paid.append(len(live) - (len(found.token_ids) if found else 0))
+        entries = [Entry(live)]
+        messages.append({"role": "assistant", "content": "That the king is dead, my lord."})
+    return np.cumsum(paid)
 
 
-turns = list(range(1, 7))
+# %% tags=["chart"]
+templates = {"drifting template": drifting_render_chat, "repaired": render_chat}
+paid = {name: paid_by_turn(render) for name, render in templates.items()}
 autograder.charts.line_chart(
-    {"drifting template": (turns, paid_by_turn(drifting_render_chat)), "repaired": (turns, paid_by_turn(render_chat))},
-    x_label="turn",
-    y_label="computed so far",
-    y_unit="tokens",
-    title="Drift is paid at every turn",
-)
+    {name: (range(1, 7), tokens) for name, tokens in paid.items()}, x_label="turn", y_label="computed so far",
+    y_unit="tokens", title="Drift is paid at every turn",
+).show()  # fmt: skip
+more_paid.beside(paid["drifting template"][-1] / paid["repaired"][-1])
+
+# %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# Two lines that begin at one point. The repaired one stays nearly flat, the drifting one rises by the whole
+# conversation at every turn.
+#
+# </details>
+#
+# And what a single turn costs, in seconds too:
 
 # %% tags=["chart"]
 good_stored = saved_entry(tokenizer.encode(render_chat(turn_1, add_generation_prompt=True)))
 good_live = tokenizer.encode(render_chat(turn_2, add_generation_prompt=True))
 drift_cost = cost(live_ids, lookup([Entry(stored_ids)], live_ids))
 repaired_cost = cost(good_live, lookup([good_stored], good_live))
-print("\ndrifting:", drift_cost)
+print("drifting:", drift_cost)
 print("repaired:", repaired_cost)
-record(
-    "template drift",
-    f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored",
-    f"{drift_cost.tokens:,} tokens computed, not {repaired_cost.tokens:,}; "
-    f"{drift_cost.seconds:.2g} s, not {repaired_cost.seconds:.2g} s",
-)
+diverged = f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored"
+record("template drift", diverged, drift_cost.against(repaired_cost))
 
 # %% [markdown] written="two-call-sites" points=2
 # **Question 1 (2 points).** Why did repairing `remember` alone change nothing in the diagnosis, although the repair
@@ -854,12 +793,12 @@ notes = {
     "door": "Keep the great door shut in the last scene.",
     "horse": "No horse comes on before the third act.",
 }
+
+# %% tags=["chart"]
 talk = []
 for thing in notes:
-    talk += [
-        {"role": "user", "content": f"What do I do about the {thing}?"},
-        {"role": "assistant", "content": f"As the rule says of the {thing}, my lord."},
-    ]
+    talk.append({"role": "user", "content": f"What do I do about the {thing}?"})
+    talk.append({"role": "assistant", "content": f"As the rule says of the {thing}, my lord."})
 steps = [talk[: 2 * i + 1] for i in range(len(notes))]  # what was said up to each step
 
 
@@ -868,37 +807,34 @@ def recall(message):
     return next(note for thing, note in notes.items() if thing in message["content"])
 
 
-def head_ids(head):
-    return tokenizer.encode(f"{START}system\n{head}\n")
-
-
+# %% tags=["chart"]
 def agent_prompt(note, messages, rest=""):
     """The prompt of one step, with the note in the middle of the system message."""
     system = {"role": "system", "content": f"{head}\n{note}\n{rest}"}
     return tokenizer.encode(render_chat([system, *messages], add_generation_prompt=True))
 
 
-head = filler(314, lambda text: len(head_ids(text)))
+head = filler(314, lambda text: len(tokenizer.encode(f"{START}system\n{text}\n")))
 rest = filler(4748, lambda text: len(agent_prompt(recall(steps[-1][-1]), steps[-1], text)), seed=1)
 by_newest = [agent_prompt(recall(messages[-1]), messages, rest) for messages in steps]
 by_first = [agent_prompt(recall(messages[0]), messages, rest) for messages in steps]
-
-
-def shared_by_step(prompts):
-    """For each step after the first: (ids shared with the step before, ids in all)."""
-    return [(longest_common_prefix(old, new), len(new)) for old, new in pairwise(prompts)]
-
 
 # %% tags=["chart"]
 part_lost = autograder.guess("The note at token 314 of 4,748 changes. How much is recomputed?", unit="%")
 part_lost
 
+
 # %% tags=["chart"]
-print(part_lost.beside(100 * (1 - longest_common_prefix(*by_newest[-2:]) / len(by_newest[-1]))))
+def shared_by_step(prompts):
+    """For each step after the first: (ids shared with the step before, ids in all)."""
+    return [(longest_common_prefix(old, new), len(new)) for old, new in pairwise(prompts)]
+
+
 for name, prompts in (("newest message", by_newest), ("first message", by_first)):
     print(f"note chosen by the {name}:")
     for step, (common, n) in enumerate(shared_by_step(prompts), 2):
         print(f"  step {step}: {common:,} of {n:,} shared, {(n - common) / n:.1%} recomputed")
+part_lost.beside(100 * (1 - longest_common_prefix(*by_newest[-2:]) / len(by_newest[-1])))
 
 # %% [markdown]
 # Chosen by the newest message, the note changes token 314 of 4,748, and 93% of the prompt is recomputed at each step,
@@ -958,33 +894,28 @@ autograder.check("canonical-tools")
 # that have to be computed after step 1.
 
 # %% tags=["chart"]
-print(build_prompt("Be brief.", [{"name": "find_scene"}], steps[0], now="It is 9:31.", notes=["It rains."]), "\n")
+print(build_prompt("Be brief.", [{"name": "find_scene"}], steps[0], now="It is 9:31.", notes=["It rains."]))
 
-last = [
-    tokenizer.encode(build_prompt(f"{head}\n{rest}", [], messages, notes=[recall(messages[-1])])) for messages in steps
-]
-computed = {
-    "note by the newest message, in the system block": sum(n - common for common, n in shared_by_step(by_newest)),
-    "note by the newest message, last": sum(n - common for common, n in shared_by_step(last)),
-    "note by the first message, in the system block": sum(n - common for common, n in shared_by_step(by_first)),
+# %% tags=["chart"]
+system = f"{head}\n{rest}"
+last = [tokenizer.encode(build_prompt(system, [], said, notes=[recall(said[-1])])) for said in steps]
+ways = {
+    "newest note, in the system block": by_newest,
+    "newest note, last": last,
+    "first note, in the system block": by_first,
 }
-before, now_ids, stable = by_newest[-2], by_newest[-1], by_first[-1]
-mutating_cost = cost(now_ids, saved_entry(now_ids[:314]))
-stable_cost = cost(stable, saved_entry(stable[: longest_common_prefix(by_first[-2], stable)]))
-print("step 6, note by the newest message:", mutating_cost)
+computed = {name: sum(n - common for common, n in shared_by_step(prompts)) for name, prompts in ways.items()}
+title = "Where the note stands decides the cost"
+autograder.charts.bar_chart(computed, label="computed in steps 2 to 6", unit="tokens", title=title)
+
+# %% tags=["chart"]
+note_cost = cost(by_newest[-1], saved_entry(by_newest[-1][:314]))
+stable_cost = cost(by_first[-1], saved_entry(by_first[-1][: longest_common_prefix(*by_first[-2:])]))
+print("step 6, note by the newest message:", note_cost)
 print("step 6, note by the first message: ", stable_cost)
-record(
-    "mutating system block",
-    f"token {longest_common_prefix(before, now_ids):,} of {len(now_ids):,}",
-    f"{mutating_cost.tokens / len(now_ids):.0%} recomputed each step; "
-    f"{mutating_cost.seconds:.2g} s, not {stable_cost.seconds:.2g} s",
-)
-autograder.charts.bar_chart(
-    computed,
-    label="computed in steps 2 to 6",
-    unit="tokens",
-    title="Where the note stands decides the cost",
-)
+diverged = f"token {longest_common_prefix(*by_newest[-2:]):,} of {len(by_newest[-1]):,}"
+part = f"{note_cost.tokens / len(by_newest[-1]):.0%} recomputed each step"
+record("mutating system block", diverged, f"{part}; {note_cost.seconds:.2g} s, not {stable_cost.seconds:.2g} s")
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -995,8 +926,8 @@ autograder.charts.bar_chart(
 #
 # ## f. The same text, other tokens
 #
-# The remaining ways to lose a prefix are small. The next cell takes one prompt of 200 tokens as stored, and changes
-# one thing at a time. For each change it shows how many of the stored ids can be reused, and checks that an answer
+# The remaining ways to lose a prefix are small. The next cells take one prompt of 200 tokens as stored, and change
+# one thing at a time. For each change they show how many of the stored ids can be reused, and check that an answer
 # from the reused part is still right: the saved cache is cut to the shared ids, and the rest of the live prompt is
 # computed. (If everything is shared, one token is kept back.)
 
@@ -1010,44 +941,55 @@ def canonical(system, tools=tool, now=None):
     return tokenizer.encode(build_prompt(system, [tools], question, now=now))
 
 
-def as_it_comes(system, tools=tool, now=""):
+def as_it_comes(system, tools=tool, before=""):
     """What many programs do: the time first, and the tools in the order in which they come."""
-    content = f"{now}{system}\n{json.dumps([tools])}"
-    return tokenizer.encode(
-        render_chat([{"role": "system", "content": content}, *question], add_generation_prompt=True)
-    )
+    first = {"role": "system", "content": f"{before}{system}\n{json.dumps([tools])}"}
+    return tokenizer.encode(render_chat([first, *question], add_generation_prompt=True))
 
 
-def at(clock):
-    return f"Today is Monday. It is {clock}.\n"
-
-
+# %% tags=["chart"]
+early, late = "Today is Monday. It is 9:31.", "Today is Monday. It is 9:32."
 text = filler(200, lambda text: len(canonical(text)))
-text_timed = filler(200, lambda text: len(as_it_comes(text, now=at("9:31"))))
-text_last = filler(200, lambda text: len(canonical(text, now=at("9:31"))))
+timed_first = filler(200, lambda text: len(as_it_comes(text, before=f"{early}\n")))
+timed_last = filler(200, lambda text: len(canonical(text, now=early)))
 plain_ids = canonical(text)
+
+# %% tags=["chart"]
 cases = {
-    "time first": (as_it_comes(text_timed, now=at("9:31")), as_it_comes(text_timed, now=at("9:32"))),
-    "time last": (canonical(text_last, now=at("9:31")), canonical(text_last, now=at("9:32"))),
+    "time first": [as_it_comes(timed_first, before=f"{time}\n") for time in (early, late)],
+    "time last": [canonical(timed_last, now=time) for time in (early, late)],
     "no time": (plain_ids, canonical(text)),
     "two keys swapped": (as_it_comes(text), as_it_comes(text, tool_swapped)),
     "two keys swapped, sorted": (plain_ids, canonical(text, tool_swapped)),
     "one more blank": (plain_ids, canonical(text.replace(". ", ".  ", 1))),
     "start token doubled": (plain_ids, [tokenizer.eot_id, *plain_ids]),
 }
+
+
+# %% tags=["chart"]
+def cut(saved, n):
+    """A new cache with the first n positions of a saved one. They depend on nothing that comes after them."""
+    part = ModelCache(len(saved.layers))
+    for old, new in zip(saved.layers, part.layers, strict=True):
+        new.append(old.keys[:, :n], old.values[:, :n])
+    return part
+
+
+# %% tags=["chart"]
 reused = {}
 for name, (stored, live) in cases.items():
-    common = longest_common_prefix(stored, live)
-    keep = min(common, len(live) - 1)  # at least one token is left to compute
+    reused[name] = longest_common_prefix(stored, live)
+    keep = min(reused[name], len(live) - 1)  # at least one token is left to compute
     logits = prefill(live[keep:], weights, cut(save_prefix_cache(stored, weights), keep))
-    error = np.abs(logits - forward(live, weights)[-1]).max()
-    reused[name] = common
+    error = abs(logits - forward(live, weights)[-1]).max()
     print(f"{name:25} {explain_miss(stored, live):52} error {error:.0e}")
-    if name in ("time first", "two keys swapped", "one more blank", "start token doubled"):
-        record(name, f"token {common} of {len(stored)} stored", f"{1 - common / len(live):.0%} recomputed")
-autograder.charts.bar_chart(
-    reused, label="shared with the stored prompt of 200", unit="tokens", title="One thing changed at a time"
-)
+
+# %% tags=["chart"]
+for name in ("time first", "two keys swapped", "one more blank", "start token doubled"):
+    stored, live = cases[name]
+    record(name, f"token {reused[name]} of {len(stored)} stored", f"{1 - reused[name] / len(live):.0%} recomputed")
+title = "One thing changed at a time"
+autograder.charts.bar_chart(reused, label="shared with the stored prompt of 200", unit="tokens", title=title)
 
 # %% [markdown]
 # The answers are right in each case. A miss is a matter of cost, never of correctness, as long as ids are compared.
@@ -1063,17 +1005,13 @@ for left, right in (("Give room, my lord", "s, and hear."), ("Speak, good ", "lo
     print("  in two parts:", tokenizer.tokens(joined))
     print("  at once:     ", tokenizer.tokens(whole))
     print("  the left part as the stored entry:", explain_miss(tokenizer.encode(left), whole))
+diverged = f"token {longest_common_prefix(tokenizer.encode(left), whole)} of {len(tokenizer.encode(left))} stored"
+record("join where BPE merges", diverged, "the whole entry is lost, though the text is the same")
 
+# %% tags=["chart"]
 left, right = tokenizer.encode(f"{START}user\nSpeak, good "), tokenizer.encode(f"{START}user\nHere.")
 whole = tokenizer.encode(f"{START}user\nSpeak, good {START}user\nHere.")
 print("joined at a special token, same ids:", left + right == whole)
-
-stored, live = tokenizer.encode("Speak, good "), tokenizer.encode("Speak, good lord.")
-record(
-    "join where BPE merges",
-    f"token {longest_common_prefix(stored, live)} of {len(stored)} stored",
-    "the whole entry is lost, though the text is the same",
-)
 
 # %% [markdown]
 # A blank at the end of a part is the usual trap: in GPT-2's vocabulary a blank belongs to the word after it. At a
@@ -1085,10 +1023,20 @@ record(
 # other words shares what the two prompts have in common from the start, and no more.
 
 # %% tags=["chart"]
-asked = tokenizer.encode(render_chat([{"role": "user", "content": "Where does the king live?"}], True))
-for words in ("Where does the king live?", "Where does the king live now?", "In what place lives the king?"):
-    again = tokenizer.encode(render_chat([{"role": "user", "content": words}], True))
-    print(f"{words:32} shares {longest_common_prefix(asked, again):2} of {len(asked)} ids")
+paraphrase = autograder.guess("'In what place lives the king?' How many ids does it share with the first?")
+paraphrase
+
+
+# %% tags=["chart"]
+def question_ids(text):
+    return tokenizer.encode(render_chat([{"role": "user", "content": text}], add_generation_prompt=True))
+
+
+asked = question_ids("Where does the king live?")
+for text in ("Where does the king live?", "Where does the king live now?", "In what place lives the king?"):
+    common = longest_common_prefix(asked, question_ids(text))
+    print(f"{text:32} shares {common:2} of {len(asked)} ids")
+paraphrase.beside(common, "They are those of the template, before the first word.")
 
 # %% [markdown]
 # ### A conversation that is cut short
@@ -1098,17 +1046,21 @@ for words in ("Where does the king live?", "Where does the king live now?", "In 
 
 # %% tags=["chart"]
 chat = [{"role": "system", "content": filler(120, lambda text: len(tokenizer.encode(text)))}]
-cost_of_turn, stored, compacted = [], [], None
+computed, stored = [], []
 for turn in range(1, 9):
-    chat += [{"role": "user", "content": f"And then, my lord? It is act {turn}."}]
+    chat.append({"role": "user", "content": f"And then, my lord? It is act {turn}."})
     if turn == 6:
         chat[1:] = [{"role": "user", "content": "In short: five acts are over."}, chat[-1]]
     live = tokenizer.encode(render_chat(chat, add_generation_prompt=True))
-    cost_of_turn.append(len(live) - longest_common_prefix(stored, live))
-    chat += [{"role": "assistant", "content": "The king goes to France, and the queen stays behind with her ladies."}]
+    computed.append(len(live) - longest_common_prefix(stored, live))
+    chat.append({"role": "assistant", "content": "The king goes to France, and the queen stays with her ladies."})
     stored = tokenizer.encode(render_chat(chat))
-print("tokens computed, turn by turn:", cost_of_turn)
-print(f"of a prompt of {len(live)} tokens at the end")
+
+# %% tags=["chart"]
+autograder.charts.line_chart(
+    {"computed at this turn": (range(1, 9), computed)}, x_label="turn", y_label="computed", y_unit="tokens",
+    title="A conversation whose beginning is summarized at turn 6",
+)  # fmt: skip
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -1133,12 +1085,18 @@ print(f"of a prompt of {len(live)} tokens at the end")
 def serve(prompt_ids, entries):
     """One request: what is reused, told in one line. Raises when the reuse would be wrong."""
     entry = lookup(entries, prompt_ids)
-    if entry is not None:
-        n = len(entry.token_ids)
-        assert prompt_ids[:n] == entry.token_ids and n < len(prompt_ids), "lookup returned an entry that does not fit"
-        assert len(entry.cache) == n, "the saved cache is not as long as its ids"
-        print(f"HIT  {n:,} tokens reused, {len(prompt_ids) - n:,} computed")
-        return entry
+    if entry is None:
+        return fall_back(prompt_ids, entries)
+    n = len(entry.token_ids)
+    assert prompt_ids[:n] == entry.token_ids and n < len(prompt_ids), "lookup returned an entry that does not fit"
+    assert len(entry.cache) == n, "the saved cache is not as long as its ids"
+    print(f"HIT  {n:,} tokens reused, {len(prompt_ids) - n:,} computed")
+    return entry
+
+
+# %% tags=["chart"]
+def fall_back(prompt_ids, entries):
+    """A miss, told with its reason: the part that the nearest entry shares with the prompt, as an entry."""
     nearest = max(entries, key=lambda e: longest_common_prefix(e.token_ids, prompt_ids), default=None)
     if nearest is None:
         print(f"MISS no entries; {len(prompt_ids):,} computed")
@@ -1149,20 +1107,15 @@ def serve(prompt_ids, entries):
     return Entry(prompt_ids[:common], cut(nearest.cache, common)) if common else None
 
 
-good_live = tokenizer.encode(render_chat(turn_2, add_generation_prompt=True))
-drifting_entry = saved_entry(stored_ids)
+# %% tags=["chart"]
 print("repaired template:")
 serve(good_live, [good_stored])
 print("drifting template:")
-fallback_cost = cost(live_ids, serve(live_ids, [drifting_entry]))
+fallback_cost = cost(live_ids, serve(live_ids, [saved_entry(stored_ids)]))
 print("    ", fallback_cost)
-print("\nwithout the fallback:", drift_cost)
-record(
-    "near miss, with fallback",
-    f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored",
-    f"{fallback_cost.tokens:,} tokens computed, not {drift_cost.tokens:,}; "
-    f"{fallback_cost.seconds:.2g} s, not {drift_cost.seconds:.2g} s",
-)
+print("without the fallback:", drift_cost)
+diverged = f"token {longest_common_prefix(stored_ids, live_ids):,} of {len(stored_ids):,} stored"
+record("near miss, with fallback", diverged, fallback_cost.against(drift_cost))
 
 # %% [markdown]
 # The fallback makes the drift cheap. It does not make it right to keep: the next change to the template may move the
@@ -1212,12 +1165,8 @@ autograder.check("key-separates")
 #
 # The dict below is a cache shared by two tenants and two models. A digest is an *index*: it says where to look.
 # Whether what lies there is the right thing is decided by comparing the ids. With a digest of 256 bits two keys are
-# never equal by chance. Short ones are: the second half of the cell keeps 16 bits of the digest, as some caches do to
-# save space, and asks for 1,500 different prompts.
-
-# %% tags=["chart"]
-wrong_hits = autograder.guess("Of 1,500 prompts, how many find another prompt's entry under their 16 bits?")
-wrong_hits
+# never equal by chance. Short ones are: the last cell keeps 16 bits of the digest, as some caches do to save space, and
+# asks for 1,500 different prompts.
 
 # %% tags=["chart"]
 facts = {
@@ -1230,38 +1179,48 @@ facts = {
 }
 shared_ids = tokenizer.encode(f"{START}system\nYou answer the questions of the company.")
 store = {cache_key(shared_ids, **facts): Entry(shared_ids)}
-print(f"other ids         {'hit' if cache_key(shared_ids[:-1], **facts) in store else 'miss'}")
-for about, change in (
-    ("the same", {}),
-    ("another model", {"model": autograder.model_fingerprint(long_model)}),
-    ("another tokenizer", {"tokenizer": "0" * 64}),
-    ("another dtype", {"dtype": "float16"}),
-    ("another layout", {"layout": "n_seq, n_head, head_dim"}),
-    ("other positions", {"positions": "rotary, from 0"}),
-    ("another tenant", {"tenant": "Rose Theatre"}),
-):
-    found = cache_key(shared_ids, **{**facts, **change}) in store
-    print(f"{about:17} {'hit' if found else 'miss'}, equal ids")
 
+# %% tags=["chart"]
+changes = {
+    "another model": {"model": autograder.model_fingerprint(long.weights)},
+    "another tokenizer": {"tokenizer": "0" * 64},
+    "another dtype": {"dtype": "float16"},
+    "another layout": {"layout": "n_seq, n_head, head_dim"},
+    "other positions": {"positions": "rotary, from 0"},
+    "another tenant": {"tenant": "Rose Theatre"},
+}
+
+
+# %% tags=["chart"]
+def found(ids, **changed):
+    return "hit" if cache_key(ids, **{**facts, **changed}) in store else "miss"
+
+
+print(f"nothing changed   {found(shared_ids)}")
+print(f"other ids         {found(shared_ids[:-1])}")
+for about, change in changes.items():
+    print(f"{about:17} {found(shared_ids, **change)}, equal ids")
+
+# %% tags=["chart"]
+wrong_hits = autograder.guess("Of 1,500 prompts, how many find another prompt's entry under their 16 bits?")
+wrong_hits
+
+# %% tags=["chart"]
 index, collisions = {}, []
 for i in range(1500):
     ids = tokenizer.encode(f"{START}user\nWhat is line {i}?")
     short = hashlib.sha256(cache_key(ids, **facts).encode()).hexdigest()[:4]  # 16 bits
-    if short in index and index[short] != ids:
+    if index.setdefault(short, ids) != ids:
         collisions.append((index[short], ids))
-    index.setdefault(short, ids)
-print(f"\n{len(collisions)} of 1,500 prompts found another prompt's entry under their own 16-bit digest")
-print(wrong_hits.beside(len(collisions)))
+wrong_hits.beside(len(collisions))
+
+# %% tags=["chart"]
 if collisions:
     stored, live = collisions[0]
-    print("  stored:", repr(tokenizer.decode(stored)), " live:", repr(tokenizer.decode(live)))
-    print("  comparing the ids refuses it:", explain_miss(stored, live))
-    common = longest_common_prefix(stored, live)
-    record(
-        "short digest trusted",
-        f"token {common} of {len(stored)} stored",
-        f"{len(collisions)} of 1,500 prompts would get a wrong cache",
-    )
+    print("stored:", repr(tokenizer.decode(stored)), " live:", repr(tokenizer.decode(live)))
+    print("comparing the ids refuses it:", explain_miss(stored, live))
+    diverged = f"token {longest_common_prefix(stored, live)} of {len(stored)} stored"
+    record("short digest trusted", diverged, f"{len(collisions)} of 1,500 prompts would get a wrong cache")
 
 # %% [markdown] written="one-tenant-only" points=2
 # **Question 2 (2 points).** A colleague proposes to leave the tenant out of the key: many tenants send the same
@@ -1296,13 +1255,7 @@ if collisions:
 # And the table of what you have measured. Each line was made by your own functions, on this machine.
 
 # %% tags=["chart"]
-headings = ("failure", "where it diverged", "effect")
-lines = [headings, *((name, *line) for name, line in failures.items())]
-widths = [max(len(line[i]) for line in lines) for i in range(3)]
-for i, line in enumerate(lines):
-    print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    if i == 0:
-        print("  ".join("-" * width for width in widths))
+rows = autograder.live_table(failures.values())
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -1313,6 +1266,17 @@ for i, line in enumerate(lines):
 #
 # </details>
 #
+# Three of the failures were met in a server with a larger model on other hardware. Its figures, beside yours:
+
+# %% tags=["chart"]
+more = drift_cost.seconds - repaired_cost.seconds
+rows = reuse_costs.beside_the_source(
+    ranking=f"{ranking_cost.seconds:.2g} s, then {lookup_cost.seconds:.2g} s",
+    drift=f"{more:.2g} s more at each step",
+    note=f"{note_cost.tokens / len(by_newest[-1]):.0%} recomputed at each step",
+)
+
+# %% [markdown]
 # ## Find the bug
 #
 # One more failure, from the same family. Play with it, then choose the cause.

@@ -107,7 +107,8 @@ for text in ("the king", "The king", "theking", "the  king", "the kin", "the kin
 # Try this:
 #
 # 1. Press **Generate** a few times with the cache on. What does a step cost, compared with the first one?
-# 2. Switch the cache off, which starts again, and press as often. Compare what was paid so far.
+# 2. Switch the cache off, which starts again, and press as often. Compare what was paid so far; the last run's figure
+#    stays in the table.
 # 3. Pull the prompt to 300 tokens or so, and do both again.
 #
 # (Everything can be reached with the Tab key. The arrow keys move the slider, and the number can be typed. The space
@@ -119,7 +120,8 @@ autograder.lab.decode_lab(weights, tokenizer)
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# The prefill of 16 tokens costs 256 units, with the cache and without. The second step costs
+# The prefill of 16 tokens costs 256 units, with the cache and without: this is shown before the first press. The second
+# step costs
 # 289 units without it and 33 with it, and the gap widens with every token. With the cache on, what was paid so far is
 # always the square of the number of tokens: each row has been paid for once.
 #
@@ -150,10 +152,11 @@ autograder.lab.request_lab(weights, tokenizer)
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# The next prompt has 14 tokens, so cold it costs 14 * 14 = 196 units. The first 10 tokens are
-# shared, and their square has been paid for before: 196 - 10 * 10 = 96 units remain. With another first letter, the
-# very first token differs, nothing can be reused, and the request is cold. A difference later on keeps what stands
-# before it.
+# The next prompt has 104 tokens, so cold it costs 104 * 104 = 10,816 units. The first 100 tokens
+# are shared, and their square has been paid for before: 10,816 - 100 * 100 = 816 units remain, and the milliseconds
+# fall as well. (14 tokens of which 10 are shared: 196 - 100 = 96 units. Try it with short prompts: the units fall, and
+# the fixed cost of a pass hides it in the milliseconds.) With another first letter, the very first token differs,
+# nothing can be reused, and the request is cold. A difference later on keeps what stands before it.
 #
 # </details>
 #
@@ -183,5 +186,11 @@ autograder.lab.request_lab(weights, tokenizer)
 # Instead of running the check cells you can open a terminal in the stage's folder and type `autograder test --watch`.
 # It runs all of the stage's checks whenever you save the notebook.
 #
-# `README.md`, one folder up (`course/README.md` in the course's repository), lists the stages and has a glossary of all
-# terms. **Next:** the folder `01-forward-pass`.
+# The glossary explains all terms of the course, in any notebook and wherever it was copied to: `autograder.glossary()`,
+# or `autograder.glossary("logits")` for one of them.
+
+# %% tags=["chart"]
+autograder.glossary("token")
+
+# %% [markdown]
+# **Next:** the folder `01-forward-pass`.

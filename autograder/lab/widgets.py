@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.lab.passage import PASSAGE
 from autograder.lab.passes import Passes
 from autograder.toolkit import cost_drawings as drawing
 from autograder.toolkit.costs import Decoding, NextRequest
+from autograder.toolkit.passage import PASSAGE
 from autograder.toolkit.play.shown import Shown
 
 _WIDE = {"description_width": "150px"}
@@ -25,6 +25,7 @@ class DecodeLab(Shown):
         self._passes = Passes(weights)
         self._passage = tokenizer.encode(PASSAGE)
         self._most = min(len(self._passage), self._passes.n_ctx - 16)
+        self._last_run: tuple[str, str, str] | None = None  # what the run before the switch paid, as a row
         self._start(min(n_prompt, self._most), use_cache=True)
         self._make_widgets()
 
@@ -64,17 +65,20 @@ class DecodeLab(Shown):
             f"<p class='text' role='region' aria-label='Prompt and generated text' tabindex='0'>"
             f"{drawing.escape(prompt)}<b><u>{drawing.escape(text)}</u></b></p>"
         )
-        state = f"A prompt of {d.n_prompt} tokens, and nothing computed yet: press Generate."
         if d.n_steps:
             state = (
                 f"Step {d.n_steps} ({'prefill' if d.n_steps == 1 else 'decode'}): {d.n_seq()} tokens have been through "
                 f"the model, {len(self.new_ids)} generated."
             )
-        rows = [
-            ("this step", f"{d.units():,}", _ms(self._last(d.use_cache))),
-            ("paid so far", f"{d.paid:,}", _ms(self._sum(d.use_cache))),
-            ("paid if every step recomputed", f"{d.paid_without_cache:,}", _ms(self._sum(False))),
-        ]
+            rows = [
+                ("this step", f"{d.units():,}", _ms(self._last(d.use_cache))),
+                ("paid so far", f"{d.paid:,}", _ms(self._sum(d.use_cache))),
+                ("paid if every step recomputed", f"{d.paid_without_cache:,}", _ms(self._sum(False))),
+            ]
+        else:
+            state = f"A prompt of {d.n_prompt} tokens, and nothing computed yet: press Generate."
+            rows = [("the first step, the prefill, will cost", f"{d.next().units():,}", _ms(None))]
+        rows += [self._last_run] * (self._last_run is not None)
         way = "KV cache on" if d.use_cache else "KV cache off: every step recomputes"
         return drawing.lab_html(
             f"<p role='status'>{state}</p>",
@@ -101,12 +105,12 @@ class DecodeLab(Shown):
         except ImportError:
             return
         self.length = w.IntSlider(
-            self.decoding.n_prompt, 1, self._most, description="Prefix length", continuous_update=False, readout=False,
+            self.decoding.n_prompt, 1, self._most, description="Prompt length", continuous_update=False, readout=False,
             style=_WIDE, layout={"width": "450px"}, tooltip="How many tokens the prompt has",
         )  # fmt: skip
         self.number = w.BoundedIntText(
             self.decoding.n_prompt, 1, self._most, description="tokens:", style={"description_width": "60px"},
-            layout={"width": "150px"}, tooltip="The prefix length, to be typed in",
+            layout={"width": "150px"}, tooltip="The prompt length, to be typed in",
         )  # fmt: skip
         w.link((self.length, "value"), (self.number, "value"))
         self.cache = w.Checkbox(
@@ -119,16 +123,26 @@ class DecodeLab(Shown):
         )
         self.reset = w.Button(description="Reset", tooltip="Back to the prompt, with nothing computed")
         self.output = w.HTML()
-        self.length.observe(self._restart, "value")
-        self.cache.observe(self._restart, "value")
+        self.length.observe(self._change, "value")
+        self.cache.observe(self._change, "value")
         self.generate.on_click(self._generate)
-        self.reset.on_click(self._restart)
+        self.reset.on_click(self._forget)
         self.box = w.VBox(
             [w.HBox([self.length, self.number]), self.cache, w.HBox([self.generate, self.reset]), self.output]
         )
         self._show()
 
-    def _restart(self, _=None) -> None:
+    def _change(self, _=None) -> None:
+        """Start again in another way; what the last run paid stays, to compare with."""
+        d = self.decoding
+        if d.n_steps:
+            name = f"last run, {d.n_steps} step{'s' * (d.n_steps > 1)} after {d.n_prompt} tokens, cache "
+            self._last_run = name + ("on" if d.use_cache else "off"), f"{d.paid:,}", _ms(self._sum(d.use_cache))
+        self._start(self.length.value, self.cache.value)
+        self._show()
+
+    def _forget(self, _=None) -> None:
+        self._last_run = None
         self._start(self.length.value, self.cache.value)
         self._show()
 
@@ -144,7 +158,14 @@ class DecodeLab(Shown):
 class RequestLab(Shown):
     """Lab 2: one prompt was run and its keys and values saved; how much of them can the next one use?"""
 
-    SYSTEM = "You are a king of the old world.\n"
+    # 100 tokens: enough that on any machine reuse saves more than the fixed cost of a pass
+    SYSTEM = (
+        "You are the prompter of this theatre, and answer the questions of all.\n"
+        "If you do not know, say so, and name the one who may know it.\n"
+        "The king comes on at the second bell, and his lords stand by the door.\n"
+        "Do not speak of what was said to you by another man.\n"
+        "Keep it short: two lines will do.\n"
+    )
     SAVED = SYSTEM + "Who are you?"
     NEXT = SYSTEM + "Where is he?"
 
@@ -221,7 +242,7 @@ class RequestLab(Shown):
             import ipywidgets as w
         except ImportError:
             return
-        look = {"style": _WIDE, "layout": {"width": "620px", "height": "64px"}}
+        look = {"style": _WIDE, "layout": {"width": "620px", "height": "130px"}}
         look["continuous_update"] = False  # each change is up to five passes, so not every letter is one
         self.saved = w.Textarea(self.saved_text, description="Saved prompt", **look)
         self.next = w.Textarea(self.next_text, description="Next prompt", **look)

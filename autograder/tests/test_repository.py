@@ -165,6 +165,10 @@ def test_the_wheel_carries_the_model(wheel):
         assert wheel[f"autograder/data/tiny-gpt2/{file}"] == committed
 
 
+def test_the_wheel_carries_the_glossary(wheel):
+    assert wheel["autograder/data/syllabus.md"] == (ROOT / "course" / "README.md").stat().st_size
+
+
 def test_the_wheel_carries_what_is_read_beside_the_code(wheel):
     of_the_package = {name for name in wheel if name.startswith("autograder/") and "/data/" not in name}
     beside = {name for name in of_the_package if not name.endswith(".py")}

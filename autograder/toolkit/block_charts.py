@@ -158,3 +158,28 @@ def waiting_times(times: Mapping[str, Sequence[float]], title: str, model: Any) 
         title=title,
         model=f"{describe(model)}. {machine()}",
     )
+
+
+def steps_picture(row: Sequence[float], title: str, note: str = "") -> Chart:
+    """A row's numbers between the whole steps beside each, and the one that int8 keeps; a step is the largest / 127."""
+    step = max(map(abs, row)) / 127
+    figure, axes = new_figure(6.6, 1.2 + 0.55 * len(row))
+    table = []
+    for y, x in enumerate(row):
+        exact, kept = x / step, round(x / step)
+        left = min(kept, 126) - (exact < kept)
+        axes.plot((0, 1), (y, y), color="black", lw=1)
+        for place in (0, 1):
+            is_kept = left + place == kept
+            axes.plot(place, y, marker="s", ms=9, color="black", mfc="#0072B2" if is_kept else "white", zorder=3)
+            axes.text(place, y - 0.25, f"{left + place}", ha="center", va="bottom", fontsize=9,
+                      fontweight="bold" if is_kept else "normal")  # fmt: skip
+        axes.plot(exact - left, y, marker="|", ms=15, mew=2.5, color="#D55E00", zorder=4)
+        axes.text(-0.12, y, f"{x:.3f}", ha="right", va="center")
+        axes.text(1.12, y, f"kept as {kept}, given back as {kept * step:.3f}", ha="left", va="center")
+        table.append(f"{x:.3f} = {exact:.2f} steps, kept as {kept}")
+    axes.set_xlim(-0.5, 2.6)
+    axes.set_ylim(len(row) - 0.5, -0.7)
+    axes.axis("off")
+    finish(figure, axes, title, note, None, False)
+    return Chart(figure, title, "\n".join(table))

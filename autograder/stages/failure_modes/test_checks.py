@@ -84,12 +84,12 @@ def lessons():
     names = namespace()
     notebook = jupytext.read(SOLUTIONS / "failure_modes.py")
     charts = [c.source for c in notebook.cells if c.metadata.get("tags") == ["chart"]]
-    build = ("def first_messages(", "notes = {")
+    build = ("def encode_chat(", "def first_messages(", "rules = ", "notes = {", "talk = ", "def agent_prompt(")
     for source in charts:
         if source.startswith(build):
             exec(source, names)
-        elif source.startswith("def encode_chat("):
-            exec(source.split("other_system =")[0], names)
+        elif source.startswith("def shared_by_step("):
+            exec(source.split("for name, prompts")[0], names)
     return names
 
 

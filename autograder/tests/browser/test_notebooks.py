@@ -15,7 +15,6 @@ from autograder.tests.browser.jupyter import NotebookPage, jupyter_lab
 from autograder.toolkit.costs import Decoding
 
 RELEASE = ROOT / "course" / "release"
-STAGE = find_stage("kv-cache")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +53,7 @@ def test_start_here_runs_and_both_labs_answer(page, address, screenshots):
 
     lab = notebook.cell_with("decode_lab")
     lab.scroll_into_view_if_needed()
+    assert re.search(r"will cost\s+256\b", lab.inner_text())
     generate = lab.wait_for_selector("button:has-text('Generate')")
     for _ in range(3):
         before = lab.query_selector("[role=status]").inner_text()
@@ -65,6 +65,7 @@ def test_start_here_runs_and_both_labs_answer(page, address, screenshots):
     lab.screenshot(path=str(screenshots / "lab-1.png"))
     lab.query_selector("input[type=checkbox]").click()  # the cache off: everything starts again
     wait_for_text(page, ".jp-OutputArea", "nothing computed yet")
+    assert "last run, 3 steps after 16 tokens, cache on" in lab.inner_text()
     generate.click()
     wait_for_text(page, ".jp-OutputArea", "Step 1 (prefill)")
     assert "256" in lab.inner_text()
@@ -74,23 +75,25 @@ def test_start_here_runs_and_both_labs_answer(page, address, screenshots):
     lab = notebook.cell_with("request_lab")
     lab.scroll_into_view_if_needed()
     lab.wait_for_selector("textarea")
-    assert "196" in lab.inner_text() and "96" in lab.inner_text()
+    assert "10,816" in lab.inner_text() and "816" in lab.inner_text()
     lab.screenshot(path=str(screenshots / "lab-2.png"))
     before = lab.query_selector("[role=status]").inner_text()
     lab.query_selector("button:has-text('Change one letter')").click()
     page.wait_for_function("([e, t]) => !e.innerText.includes(t)", arg=[lab, before], timeout=30_000)
     rows = [r.inner_text() for r in lab.query_selector_all("tr") if "reused" in r.inner_text()]
-    assert len(rows) == 1 and "96" not in rows[0].split()  # it went cold
+    assert len(rows) == 1 and "816" not in rows[0].split()  # it went cold
     page.screenshot(path=str(screenshots / "start-here.png"))
 
 
-def test_a_stage_is_solved_in_the_browser(page, address, folder, screenshots):
-    notebook = NotebookPage(page, address, f"{STAGE.assignment}/{STAGE.module}.ipynb")
-    for source in solved_cells(STAGE.name).values():
+@pytest.mark.parametrize("name", ["kv-cache", "block-cache"])
+def test_a_stage_is_solved_in_the_browser(page, address, folder, screenshots, name):
+    stage = find_stage(name)
+    notebook = NotebookPage(page, address, f"{stage.assignment}/{stage.module}.ipynb")
+    for source in solved_cells(stage.name).values():
         first = next(line for line in source.splitlines() if line.startswith(("def ", "class ")))
         notebook.paste(notebook.cell_with(first.rstrip(":")), source)
     notebook.run_all()
-    for check in checks_of(STAGE.name):
+    for check in checks_of(stage.name):
         cell = notebook.cell_with(f'autograder.check("{check.id}")')
         assert notebook.output_of(cell).startswith(f"Passed: {check.title}"), check.id
     charts = page.query_selector_all(".jp-NotebookPanel .jp-OutputArea img")
@@ -98,9 +101,9 @@ def test_a_stage_is_solved_in_the_browser(page, address, folder, screenshots):
     for number, chart in enumerate(charts):
         chart.scroll_into_view_if_needed()
         assert chart.bounding_box()["width"] > 200
-        chart.screenshot(path=str(screenshots / f"{STAGE.module}-{number}.png"))
+        chart.screenshot(path=str(screenshots / f"{stage.module}-{number}.png"))
     notebook.save()
-    saved = json.loads((folder / STAGE.assignment / f"{STAGE.module}.ipynb").read_text(encoding="utf-8"))
+    saved = json.loads((folder / stage.assignment / f"{stage.module}.ipynb").read_text(encoding="utf-8"))
     assert any(c.get("outputs") for c in saved["cells"] if c["cell_type"] == "code")
 
 

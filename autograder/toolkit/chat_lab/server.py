@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.toolkit import reuse_costs
 from autograder.toolkit.play.live import live_table
 from autograder.toolkit.prompts import filler
 
@@ -233,25 +234,8 @@ def beside_the_source(ranking: list[Row], drift: list[Row], mutating: list[Row])
 
     wrong = next(row for row in mutating if row["request"] == "note in the system block")
     share = f"{wrong['computed'] / wrong['prompt']:.0%} recomputed, "
-    live_table(
-        [
-            {
-                "failure": "ranking, 2,328 + 104",
-                "source": "18.5 s, then 1.39 to 4.71 s",
-                "here": pair(ranking, "n <= len(prompt)", "n < len(prompt)"),
-                "why they differ": "another model, another machine",
-            },
-            {
-                "failure": "drift, 5,919 of 5,923",
-                "source": "11.6 s more at each step",
-                "here": pair(drift, "turn 2, template drifts", "turn 2, both repaired"),
-                "why they differ": "another model, another machine",
-            },
-            {
-                "failure": "note in the system block",
-                "source": "93% recomputed at each step",
-                "here": share + pair(mutating, "note in the system block", "note at the end"),
-                "why they differ": "the seconds do; the tokens follow from the ids",
-            },
-        ]
+    reuse_costs.beside_the_source(
+        pair(ranking, "n <= len(prompt)", "n < len(prompt)"),
+        pair(drift, "turn 2, template drifts", "turn 2, both repaired"),
+        share + pair(mutating, "note in the system block", "note at the end"),
     )

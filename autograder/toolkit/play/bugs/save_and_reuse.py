@@ -51,7 +51,7 @@ QUESTIONS = (
             "One token of the prompt has to be computed again": "the cache holds keys and values, not logits. So one "
             "token is kept back.",
             "Nothing": "the logits of the last token are not kept, and nobody could choose without them.",
-            "The whole prompt has to be computed again": "only its last row is missing.",
+            "The whole prompt has to be computed again": "only the logits after its last token are missing.",
         },
     ),
     Question(

@@ -1,4 +1,4 @@
-"""The text that lab 1 takes its prompt from: the beginning of Shakespeare's Richard III."""
+"""The text that the first lab and stage 5 take their prompts from: the beginning of Shakespeare's Richard III."""
 
 PASSAGE = """GLOUCESTER:
 Now is the winter of our discontent

@@ -1,0 +1,35 @@
+"""The glossary as a notebook shows it."""
+
+import pytest
+
+import autograder
+
+
+def test_it_holds_all_terms_of_the_syllabus():
+    assert {"tail", "tenant", "n_embd, n_head, n_layer, n_vocab", "wte"} <= set(autograder.glossary())
+
+
+def test_a_word_chooses_the_terms_that_hold_it():
+    assert set(autograder.glossary("Token")) >= {"token, token id", "tokenizer", "time to first token"}
+    assert "tail" not in autograder.glossary("Token")
+    assert str(autograder.glossary("attention unit")).startswith("attention unit: How the cache lab counts")
+
+
+def test_it_is_a_table_where_markdown_is_shown():
+    assert autograder.glossary("tail")._repr_markdown_().splitlines()[2].startswith("| **tail** | The rows")
+
+
+def test_an_unknown_word_is_told():
+    with pytest.raises(ValueError, match="no term of the glossary holds 'bread'"):
+        autograder.glossary("bread")
+
+
+def test_it_is_found_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert autograder.glossary("tail")
+
+
+def test_where_answers_are_taken_it_says_nothing(monkeypatch):
+    monkeypatch.setattr(autograder, "_in_worker", True)
+    monkeypatch.delitem(vars(autograder), "glossary", raising=False)
+    assert autograder.glossary("tail") is None
