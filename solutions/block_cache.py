@@ -92,8 +92,8 @@ def as_it_is(rows):
 # tokens. A box with a thick frame is a *full block*. The tokens at the end that fill no block are the *rest*.
 
 # %% tags=["chart"]
-stored = "First Citizen:\nBefore we proceed any further, hear me speak."
-live = "First Citizen:\nBefore we proceed, you know Caius Marcius."
+stored = "First Citizen:\nBefore we proceed any further, hear."
+live = "First Citizen:\nBefore we proceed, you know Caius."
 prompts = {"stored": tokenizer.encode(stored), "live": tokenizer.encode(live)}
 common = longest_common_prefix(prompts["stored"], prompts["live"])
 names = {"live": [f"{'BC'[i >= common // 4]}{i}" for i in range(len(prompts["live"]) // 4)]}

@@ -154,7 +154,7 @@ starts = {"starts again at 0": 0, "starts at 201": 201, "starts at 200": 200}
 position_errors = {name: errors_from(start) for name, start in starts.items()}
 lengths = range(1, len(suffix_ids) + 1)
 autograder.charts.line_chart(
-    {name: (lengths, errors) for name, errors in position_errors.items()}, x_label="length of the suffix",
+    {name: (lengths[::3], errors[::3]) for name, errors in position_errors.items()}, x_label="length of the suffix",
     x_unit="tokens", y_label="largest error of a logit", log="y", model=weights,
     title="A suffix after 200 cached tokens, by the position it starts at",
 ).show()  # fmt: skip
@@ -1050,7 +1050,7 @@ computed, stored = [], []
 for turn in range(1, 9):
     chat.append({"role": "user", "content": f"And then, my lord? It is act {turn}."})
     if turn == 6:
-        chat[1:] = [{"role": "user", "content": "In short: five acts are over."}, chat[-1]]
+        chat[1:] = [{"role": "user", "content": f"In short: {rules[:300]}"}, chat[-1]]
     live = tokenizer.encode(render_chat(chat, add_generation_prompt=True))
     computed.append(len(live) - longest_common_prefix(stored, live))
     chat.append({"role": "assistant", "content": "The king goes to France, and the queen stays with her ladies."})
