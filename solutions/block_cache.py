@@ -304,9 +304,7 @@ class BlockStore:
             run.append(Block(key, token_ids[i * size : (i + 1) * size], before, self.encode(rows)))
             self.blocks[key] = run[-1]
         self._use(run)
-        ### END SOLUTION
 
-    ### BEGIN SOLUTION
     def _run(self, token_ids, context):
         """The blocks with which the prompt begins."""
         run, size = [], self.block_size
@@ -322,7 +320,7 @@ class BlockStore:
         for block in reversed(run):
             self.blocks[block.key] = self.blocks.pop(block.key)
 
-    ### END SOLUTION
+        ### END SOLUTION
 
 
 # %% [markdown]

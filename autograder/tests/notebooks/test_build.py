@@ -1,5 +1,6 @@
 """The build: the same bytes every time, nothing of a solution in the release, assignments ready to be graded."""
 
+import ast
 import json
 import shutil
 import stat
@@ -166,6 +167,20 @@ def test_every_released_cell_has_its_own_lasting_id(course, stage):
 def test_the_release_names_no_file_of_the_machine_it_was_built_on(course, stage):
     text = text_of(course, "release", stage)
     assert str(ROOT) not in text and str(course) not in text and str(Path.home()) not in text
+
+
+@EACH_GRADED_STAGE
+def test_every_stub_stands_in_a_function_so_that_an_unsolved_class_can_be_defined(course, stage):
+    for cell in notebook(course, "release", stage)["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and "raise NotImplementedError()" in source:
+            functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+            inside = {
+                node.lineno for function in functions for node in ast.walk(function) if isinstance(node, ast.Raise)
+            }
+            lines = source.splitlines()
+            stubs = {i for i, line in enumerate(lines, 1) if line.strip() == "raise NotImplementedError()"}
+            assert stubs <= inside
 
 
 # Ready to be graded
