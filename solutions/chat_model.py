@@ -20,7 +20,8 @@
 #
 # **Time.** About four hours. This stage is optional.
 #
-# **What you should know.** Stages 2 to 5. What they built is in `given.py`.
+# **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` in a cell
+# explains a term, and `autograder.glossary()` shows all of them.
 #
 # **The model.** Sections 1 and 2, and all checks, work on a small random model. Sections 3 and 4 use the real one. Get
 # it once, in a terminal:

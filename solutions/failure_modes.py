@@ -368,7 +368,15 @@ autograder.check("lookup-leaves-a-token")
 # ### The failure, measured
 #
 # A server has a system prompt of 2,328 tokens. A request of 2,432 tokens arrives: the system prompt and 104 more.
-# The same request came once before, so there is also an entry of all 2,432.
+# The same request came once before, so there is also an entry of all 2,432. Five entries are stored:
+#
+# | entry | its ids |
+# |---|---|
+# | first rules | the first 400 of the system prompt |
+# | other system | another system prompt, 2,360 |
+# | system | the system prompt, 2,328 |
+# | this prompt | the whole prompt of the request, 2,432 |
+# | with answer | the same, and a few ids of an answer |
 #
 # The lookup below is the one the server had. It ranks the entries by length, with `n <= len(prompt)`, and takes the
 # longest whose ids match.

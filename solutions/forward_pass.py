@@ -25,6 +25,7 @@
 #
 # **What you should know.** Python, and NumPy's shapes, broadcasting, slicing, `reshape`, `transpose` and `@`. You
 # need to know nothing about transformers. It helps to have seen a linear layer, `x @ weight + bias`.
+# `autograder.glossary("logits")` in a cell explains a term, and `autograder.glossary()` shows all of them.
 #
 # **How to work.** Read from the top. Where a cell says `# YOUR CODE HERE`, replace the two lines below the docstring
 # with your code, run the cell, then run the check cell under it. A check says what holds and what does not. Cells

@@ -21,7 +21,8 @@
 # **Time.** About three hours.
 #
 # **What you should know.** Stage 1: queries, keys and values, heads, the causal mask. The functions you wrote there
-# are in `given.py`, solved, so nothing depends on how far you came.
+# are in `given.py`, solved, so nothing depends on how far you came. `autograder.glossary("clone")` in a cell explains a
+# term, and `autograder.glossary()` shows all of them.
 #
 # **How to work.** As before: read from the top, replace the lines under `# YOUR CODE HERE`, run the cell, then run the
 # check cell under it. In a class there are several such places, one in each method.

@@ -1,8 +1,13 @@
 """The glossary as a notebook shows it."""
 
+import re
+
 import pytest
 
 import autograder
+from autograder.notebooks.marks import read_stage
+from autograder.places import SOLUTIONS
+from autograder.stages import STAGES
 
 
 def test_it_holds_all_terms_of_the_syllabus():
@@ -33,3 +38,11 @@ def test_where_answers_are_taken_it_says_nothing(monkeypatch):
     monkeypatch.setattr(autograder, "_in_worker", True)
     monkeypatch.delitem(vars(autograder), "glossary", raising=False)
     assert autograder.glossary("tail") is None
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_every_notebook_says_how_to_read_it(stage):
+    text = "\n".join(cell.source for cell in read_stage(stage, SOLUTIONS))
+    assert "`autograder.glossary()`" in text
+    words = set(re.findall(r'autograder\.glossary\("(.+?)"\)', text))
+    assert words and all(autograder.glossary(word) for word in words)
