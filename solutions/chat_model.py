@@ -183,13 +183,11 @@ def grouped_attend(q, layer_cache):
         queries = groups[:, :, first : first + 64]
         n = queries.shape[2]
         end = n_seq - n_query + first + n  # the last of these queries sees the keys up to here
-        scores = queries.reshape(n_kv_head, -1, head_dim) @ keys[:, :end].transpose(0, 2, 1)  # one product a group
-        by_head = scores.reshape(n_kv_head, -1, n, end)
-        np.copyto(by_head[..., end - n :], -np.inf, where=~np.tri(n, dtype=bool))
+        scores = queries @ keys[:, None, :end].transpose(0, 1, 3, 2)  # [n_kv_head, n_group, n, end]
+        np.copyto(scores[..., end - n :], -np.inf, where=~np.tri(n, dtype=bool))
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
-        attended = scores @ values[:, :end] / scores.sum(axis=-1, keepdims=True)
-        heads[:, :, first : first + n] = attended.reshape(n_kv_head, -1, n, head_dim)
+        heads[:, :, first : first + n] = scores @ values[:, None, :end] / scores.sum(axis=-1, keepdims=True)
     return heads.reshape(q.shape)
     ### END SOLUTION
 
@@ -298,17 +296,17 @@ autograder.check("llama-positions")
 # %% [markdown]
 # ### How wrong is a moved cache?
 #
-# The cell after next saves 40 tokens, and continues with 8 more at a wrong position: `shift` too far on. A shift of
-# -40 is the position reset of stage 4.
-
-# %% tags=["chart"]
-moved = autograder.guess("Logits here spread by about 2. One position too far on: the largest error of a logit?")
-moved
+# The next cell saves 40 tokens. The one after it continues with 8 more at a wrong position: `shift` too far on. A
+# shift of -40 is the position reset of stage 4.
 
 # %% tags=["chart"]
 ids = np.random.default_rng(0).integers(0, config.n_vocab, 48).tolist()
 saved = ModelCache(config.n_layer)
 advance_llama(ids[:40], 0, weights, saved)
+moved = autograder.guess("Logits here spread by about 2. One position too far on: the largest error of a logit?")
+moved
+
+# %% tags=["chart"]
 right = advance_llama(ids[40:], 40, weights, saved.clone())
 shifts = [-40, -20, -10, -4, -2, -1, 0, 1, 2, 4, 10, 20, 40]
 errors = [abs(advance_llama(ids[40:], 40 + s, weights, saved.clone()) - right).max() for s in shifts]

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from autograder.bench.engine import seconds_of
+from autograder.bench.engine import keywords, seconds_of
 from autograder.bench.speed import THREADS, Call, engines, peer_installed
 from autograder.toolkit.chat import SMOLLM2, random_llama
+from autograder.toolkit.chat_lab.server import CHUNK
 from autograder.toolkit.model.load import fetched_folder, is_fetched
 
 PREFIX, SUFFIX, LONG = 2328, 104, 5923
@@ -86,7 +87,9 @@ class Llama(_Measured):
         return self.course.ModelCache(self.weights.config.n_layer)
 
     def run(self, ids: list[int], cache: Any) -> Any:
-        return self.course.advance_llama(ids, len(cache), self.weights, cache)
+        for i in range(0, len(ids), CHUNK):  # as the notebook's server does
+            logits = self.course.advance_llama(ids[i : i + CHUNK], len(cache), self.weights, cache)
+        return logits
 
     def copied(self, cache: Any) -> Any:
         return cache.clone()
@@ -101,14 +104,16 @@ class TransformersLlama(_Measured):
 
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
         self.torch, self.transformers, self.new_cache = torch, transformers, transformers.DynamicCache
 
     def begin(self, folder: str) -> None:
-        load = self.transformers.AutoModelForCausalLM.from_pretrained
-        self.model = load(folder, dtype=self.torch.float32).eval()
+        self.model = self.transformers.AutoModelForCausalLM.from_pretrained(folder).float().eval()
+        self.cache_name, self.options = keywords(self.model)
 
     def run(self, ids: list[int], cache: Any) -> Any:
-        return self.model(self.torch.tensor([ids]), past_key_values=cache, use_cache=True, logits_to_keep=1).logits
+        return self.model(self.torch.tensor([ids]), **{self.cache_name: cache}, **self.options).logits
 
     def copied(self, cache: Any) -> Any:
         return copy.deepcopy(cache)

@@ -74,6 +74,15 @@ class Solutions:
         return self.f.generate_with_prefix(self.saved(n), n, some_ids(n + suffix)[n:], self.weights)[:50].tolist()
 
 
+def keywords(model: Any) -> tuple[str, dict[str, Any]]:
+    """How a model of transformers is called: the name of the cache's argument, and further arguments."""
+    known = inspect.signature(model.forward).parameters  # names differ between versions
+    options = {"use_cache": True}
+    if "logits_to_keep" in known:  # logits of the last row only, as its own generate() asks for
+        options["logits_to_keep"] = 1
+    return "cache" if "cache" in known else "past_key_values", options
+
+
 class Transformers:
     """transformers on PyTorch, with its own cache, which is copied with copy.deepcopy for each reuse."""
 
@@ -95,11 +104,7 @@ class Transformers:
         self.model = self.transformers.GPT2LMHeadModel(hf_config).eval()
         tensors = {name: self.torch.tensor(array) for name, array in tensors_of(weights).items()}
         self.model.transformer.load_state_dict(tensors, strict=False)
-        known = inspect.signature(self.model.forward).parameters  # names differ between versions
-        self.cache_name = "cache" if "cache" in known else "past_key_values"
-        self.options = {"use_cache": True}
-        if "logits_to_keep" in known:  # logits of the last row only, as its own generate() asks for
-            self.options["logits_to_keep"] = 1
+        self.cache_name, self.options = keywords(self.model)
 
     def run(self, ids: list[int], cache: Any) -> Any:
         return self.model(self.torch.tensor([ids]), **{self.cache_name: cache}, **self.options).logits

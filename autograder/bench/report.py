@@ -10,6 +10,7 @@ from autograder.bench.reuse import Reuse
 from autograder.bench.serving import BLOCK, ROOM, Served
 from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, THREADS, Speed
 from autograder.bench.tables import Table
+from autograder.toolkit.chat_lab.server import CHUNK
 from autograder.toolkit.timing import plain
 
 NO_PEER = "PyTorch and transformers are not installed, so the comparison with them is left out."
@@ -103,8 +104,10 @@ def chat_table(times: ChatTimes) -> Table:
     rows.append(("most memory, in MB", *_beside(own, peer[0] if peer else None)))
     note = (
         f"{times.model}, float32, {times.threads} threads. Times in ms: medians of {times.repeats} rounds, the "
-        f"engines in turn, each in a process of its own. Memory: of the whole process, after the prefill of the most "
-        f"tokens; weights and cache alone are {plain(times.weights_and_cache / 1e6)} MB."
+        f"engines in turn, each in a process of its own. NumPy: the solution's functions, which take a long prompt in "
+        f"chunks of {CHUNK} tokens, as the notebook's server does. transformers: the whole prompt at once, and a deep "
+        f"copy for each reuse. Memory: of the whole process, after the prefill of the most tokens; weights and cache "
+        f"alone are {plain(times.weights_and_cache / 1e6)} MB."
     )
     head = ("chat model", "NumPy", "transformers", "to transformers")
     return Table("The chat model beside transformers", head, rows, note if peer else f"{note} {NO_PEER}")

@@ -58,7 +58,7 @@ class Engine:
     """The parent's side of bench/engine.py."""
 
     def __init__(self, name: str, threads: int) -> None:
-        count = str(threads)
+        self.threads, count = threads, str(threads)
         variables = dict.fromkeys(BLAS_VARIABLES, count)
         command = [sys.executable, "-m", "autograder.bench.engine", name, count]
         self.process = subprocess.Popen(
@@ -68,6 +68,8 @@ class Engine:
 
     def __call__(self, *call: Any) -> Any:
         assert self.process.stdin is not None
+        if self.threads > 1:
+            time.sleep(0.05)  # threads of the engine before have stopped waiting for more
         self.process.stdin.write(json.dumps(call) + "\n")
         self.process.stdin.flush()
         return self._answer()
@@ -119,7 +121,6 @@ def measure_speed(repeats: int = 5, threads: int = THREADS) -> Speed:
                 calls += [(name, call) for name in ("solutions", *peers)][:: (-1) ** number]
             calls.append(("solutions", ("share", PREFIX, SUFFIX)))
             for engine, call in calls:
-                time.sleep(0.05)  # threads of the engine before have stopped waiting for more
                 value = running[engine](*call)
                 if number:
                     speed.add(engine, call, value)
