@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import AsText, Student, StudentError
@@ -37,14 +36,14 @@ def key_separates(student: Student, cases: Cases) -> None:
     first = draw_question(rng, word)
     _expect_in_any_call(student, first)
     lists = [first.with_ids(ids) for ids in rng.integers(50_000, size=(N_LISTS, 8)).tolist()]
-    told = {**dict(questions(first, word)), **dict.fromkeys(lists, "other ids")}
-    each = list(told)
+    about = {**questions(first, word), **dict.fromkeys(lists, "the ids are others")}
+    each = list(about)
     keys = _ask(student, [each[i] for i in rng.permutation([*range(len(each)), *rng.integers(len(each), size=100)])])
     _expect_dependence(keys, first)
     _expect_enough_bits([keys[q] for q in lists])
-    _expect_different(keys, told)
-    readable = dict(borders_in(keys[first], first, word))
-    _expect_different(_ask(student, readable), readable)
+    _expect_different(keys, about)
+    of_borders = dict.fromkeys(borders_in(keys[first], first, word), "letters stand in another field")
+    _expect_different(_ask(student, of_borders), of_borders)
     again = [first, *lists[:20]]
     for other_hashes in (False, True):  # another number of the process; then another sandbox as well
         if student.begin_anew(other_hashes) and _ask(student, again) != {q: keys[q] for q in again}:
@@ -70,7 +69,6 @@ def _expect_in_any_call(student: Student, first: Question) -> None:
         there = key()
     if there != one or len({elsewhere(salt) for salt in range(1, 6)}) > 1:
         raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
-    expect_string("cache_key", student.plain("cache_key", list(first.ids), **first.named), bugs.KEY_NOT_A_STRING)
     if repr(student.plain("cache_key", list(first.ids), **dict(reversed(first.named.items())))) != one:
         raise Failure(None, "With the same arguments by name in another order, the key is another one.")
     layout = first.named["layout"]
@@ -81,14 +79,11 @@ def _expect_in_any_call(student: Student, first: Question) -> None:
 def _ask(student: Student, order: Iterable[Question]) -> dict[Question, str]:
     """The key of each question; one that is asked again has to have the same."""
     calls = [((list(q.ids),), q.named) for q in order]
+    parts = range(0, len(calls), IN_ONE_MESSAGE)
+    values = [v for i in parts for v in student.each_plain("cache_key", calls[i : i + IN_ONE_MESSAGE])]
     keys: dict[Question, str] = {}
-    values = [
-        expect_string("cache_key", value, bugs.KEY_NOT_A_STRING)
-        for i in range(0, len(calls), IN_ONE_MESSAGE)
-        for value in student.each_plain("cache_key", calls[i : i + IN_ONE_MESSAGE])
-    ]
-    for question, key in zip(order, values, strict=True):
-        if keys.setdefault(question, key) != key:
+    for question, value in zip(order, values, strict=True):
+        if keys.setdefault(question, expect_string("cache_key", value)) != value:
             raise Failure(None, "Two calls with equal arguments gave two keys.")
     return keys
 
@@ -101,34 +96,25 @@ def _differing(one: Question, two: Question) -> list[str]:
 
 def _expect_dependence(keys: dict[Question, str], first: Question) -> None:
     """Not every change of an argument leaves the key as it was: a short key may be equal by chance."""
-    alone: dict[str, set[str]] = {name: set() for name in ("ids", *FIELDS)}
+    seen: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for question, key in keys.items():
-        differing = _differing(first, question)
-        if len(differing) == 1:
-            alone[differing[0]].add(key)
-    ignored = [name for name, seen in alone.items() if seen == {keys[first]}]
+        seen[tuple(_differing(first, question))].add(key)
+    ignored = [name for name in ("ids", *FIELDS) if seen[name,] == {keys[first]}]
     if ignored:
-        named: dict[str, Bug] = {"ids": bugs.KEY_NO_IDS, **bugs.KEY_IGNORES}
-        bug = named[ignored[0]] if len(ignored) == 1 else None
-        raise Failure(None, f"Any change in {' or '.join(ignored)} alone leaves the key as it was.", bug)
+        detail = f"Any change in {' or '.join(ignored)} alone leaves the key as it was."
+        raise Failure(None, detail, bugs.KEY_IGNORES)
 
 
-def _expect_different(keys: dict[Question, str], told: dict[Question, str]) -> None:
+def _expect_different(keys: dict[Question, str], about: dict[Question, str]) -> None:
     by_key: dict[str, Question] = {}
-    for question in told:  # in the order in which they were thought of, the plainest first
+    for question, kind in about.items():
         other = by_key.setdefault(keys[question], question)
         if other != question:
-            cases = "; ".join(filter(None, dict.fromkeys((told[other], told[question]))))
-            detail = f"Calls that differ in {' and '.join(_differing(other, question))} have one key (here: {cases})."
-            raise Failure(None, detail, bugs.KEY_RUNS_TOGETHER if _run_together(other, question) else None)
-
-
-def _run_together(one: Question, two: Question) -> bool:
-    """Whether the fields hold the same letters, divided between them in another way."""
-    differing = _differing(one, two)
-    exchanged = sorted(one.fields) == sorted(two.fields)
-    same_letters = Counter("".join(one.fields)) == Counter("".join(two.fields))
-    return same_letters and not exchanged and "ids" not in differing and len(differing) > 1
+            differing = _differing(other, question)
+            same_letters = Counter("".join(other.fields)) == Counter("".join(question.fields))
+            divided = same_letters and "ids" not in differing and sorted(other.fields) != sorted(question.fields)
+            detail = f"Calls that differ in {' and '.join(differing)} have one key (here {kind})."
+            raise Failure(None, detail, bugs.KEY_RUNS_TOGETHER if divided and len(differing) > 1 else None)
 
 
 def _expect_enough_bits(keys: Sequence[str]) -> None:

@@ -63,6 +63,15 @@ def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
 }
 
 WITH_NUMPY = {
+    "render-chat": """
+def render_chat(messages, add_generation_prompt=False):
+    if not messages:
+        return GENERATION_PROMPT if add_generation_prompt else ""
+    *before, last = messages
+    text = render_chat(before) + f"{START}{last['role']}\\n"
+    text += (NO_THOUGHT if last["role"] == "assistant" else "") + last["content"]
+    return text + GENERATION_PROMPT * bool(add_generation_prompt)
+""",
     "longest-common-prefix": """
 def longest_common_prefix(a, b):
     n = min(len(a), len(b))
@@ -87,10 +96,11 @@ def lookup(entries, prompt_ids):
 """,
     "cache-key": """
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
-    digest = hashlib.blake2b(np.asarray(token_ids, "<i4").tobytes())
-    for field in (model, tokenizer, dtype, layout, positions, tenant):
-        digest.update(hashlib.sha256(field.encode()).digest())
-    return digest.hexdigest()
+    what = np.array(token_ids, dtype="<u2").tobytes()
+    for text in (model, tokenizer, dtype, layout, positions, tenant):
+        data = text.encode()
+        what += len(data).to_bytes(8, "little") + data
+    return hashlib.blake2b(what, digest_size=8).hexdigest()
 """,
 }
 
@@ -294,41 +304,14 @@ def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
 """,
 }
 
-SHORT_DIGEST = {
-    "render-chat": """
-def render_chat(messages, add_generation_prompt=False):
-    if not messages:
-        return GENERATION_PROMPT if add_generation_prompt else ""
-    *before, last = messages
-    text = render_chat(before) + f"{START}{last['role']}\\n"
-    text += (NO_THOUGHT if last["role"] == "assistant" else "") + last["content"]
-    return text + GENERATION_PROMPT * bool(add_generation_prompt)
-""",
-    "cache-key": """
-def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
-    what = np.array(token_ids, dtype="<u2").tobytes()
-    for text in (model, tokenizer, dtype, layout, positions, tenant):
-        data = text.encode()
-        what += len(data).to_bytes(8, "little") + data
-    return hashlib.blake2b(what, digest_size=8).hexdigest()
-""",
-}
-
 RIGHT = [
     Right("slices", "Slices, halves and comprehensions; the key is a readable text.", SLICES),
-    Right("numpy", "NumPy throughout: np.int64 and np.bool_ come back.", WITH_NUMPY),
-    Right(
-        "long-hand",
-        "Plain loops, a line printed, the token's text in the diagnosis, a lookup without the log.",
-        LONG_HAND,
-    ),
+    Right("numpy", "np.int64 and np.bool_ come back; a recursive template; a key of 64 bits.", WITH_NUMPY),
+    Right("long-hand", "Plain loops, a line printed, the token's text in the diagnosis, no use of the log.", LONG_HAND),
     Right("objects", "Classes and helpers of its own; the key takes its fields by name.", OBJECTS),
     Right(
-        "chatty",
-        "Names and caches of entries in the log, tokens in the diagnosis, words before time and notes.",
-        CHATTY,
+        "chatty", "Names and caches of entries in the log, more in the diagnosis, words before time and notes.", CHATTY
     ),
-    Right("short-digest", "A recursive template; a key of 64 bits, from ids in two bytes each.", SHORT_DIGEST),
 ]
 
 
@@ -376,581 +359,244 @@ def without(field):
 
 LONGEST = "max(hits, key=lambda entry: len(entry.token_ids), default=None)"
 
+# fmt: off
 WRONG = [
     # longest_common_prefix, on which the log and the diagnosis stand
-    _lcp(
-        "counts-equal-places",
-        "Counts equal places after the first difference too.",
-        LOOP,
-        "    return sum(x == y for x, y in zip(a, b))",
-        loses=("common-prefix", "log-of-candidates", "miss-explained"),
-    ),
+    _lcp("counts-equal-places", "Counts equal places after the first difference too.", LOOP,
+         "    return sum(x == y for x, y in zip(a, b))",
+         loses=("common-prefix", "log-of-candidates", "miss-explained")),
     _lcp("counts-last-index", "Returns the index of the last shared id.", "    return n", "    return n - 1"),
     _lcp("compares-with-is", "Compares ids with `is not`.", "x != y", "x is not y"),
-    _lcp(
-        "runs-past-the-end",
-        "Looks for the first difference without watching the ends.",
-        LOOP,
-        "    while a[n] == b[n]:\n        n += 1\n    return n",
-    ),
-    _lcp(
-        "no-difference-found",
-        "Returns from inside the loop at the first difference, and 0 where there is none.",
-        LOOP,
-        "    for n, (x, y) in enumerate(zip(a, b)):\n        if x != y:\n            return n\n    return 0",
-    ),
+    _lcp("runs-past-the-end", "Looks for the first difference without watching the ends.", LOOP,
+         "    while a[n] == b[n]:\n        n += 1\n    return n"),
+    _lcp("no-difference-found", "Returns from inside the loop at the first difference, and 0 where there is none.",
+         LOOP, "    for n, (x, y) in enumerate(zip(a, b)):\n        if x != y:\n            return n\n    return 0"),
     _lcp("gives-the-ids", "Returns the shared ids.", "    return n", "    return a[:n]"),
-    _lcp(
-        "common-ids-as-a-set",
-        "Counts the ids that stand in both lists.",
-        LOOP,
-        "    return len(set(a) & set(b))",
-        loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
-    ),
-    _lcp(
-        "zero-is-no-id",
-        "Fills the shorter list with zeros.",
-        LOOP,
-        "    from itertools import zip_longest\n\n"
-        + LOOP.replace("zip(a, b, strict=False)", "zip_longest(a, b, fillvalue=0)"),
-        loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained"),
-    ),
-    _lcp(
-        "difference-looked-up",
-        "Looks up the id that differs, and finds an earlier place of it.",
-        "            break",
-        "            return a.index(x)",
-        loses=("common-prefix", "log-of-candidates", "miss-explained"),
-    ),
+    _lcp("common-ids-as-a-set", "Counts the ids that stand in both lists.", LOOP, "    return len(set(a) & set(b))",
+         loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained")),
+    _lcp("zero-is-no-id", "Fills the shorter list with zeros.", LOOP, "    from itertools import zip_longest\n\n"
+         + LOOP.replace("zip(a, b, strict=False)", "zip_longest(a, b, fillvalue=0)"),
+         loses=("common-prefix", "lookup-longest-entry", "log-of-candidates", "miss-explained")),
+    _lcp("difference-looked-up", "Looks up the id that differs, and finds an earlier place of it.", "            break",
+         "            return a.index(x)", loses=("common-prefix", "log-of-candidates", "miss-explained")),
     # candidate_log and lookup
-    _log(
-        "lookup-takes-whole-prompt",
-        "The gate lets an entry pass that covers the whole prompt.",
-        "n < len(prompt_ids)",
-        "n <= len(prompt_ids)",
-        loses=("lookup-leaves-a-token", "log-of-candidates"),
-    ),
-    _log(
-        "lookup-leaves-two",
-        "The gate wants two tokens left.",
-        "n < len(prompt_ids)",
-        "n < len(prompt_ids) - 1",
-        loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
-    ),
-    _log(
-        "gate-by-shared-ids",
-        "The gate looks at the shared ids and not at the entry's length.",
-        "n < len(prompt_ids)",
-        "common < len(prompt_ids)",
-    ),
-    _wrong(
-        "log-hits-only",
-        "Only entries that pass the gate are in the log.",
-        (LOG, "        rows.append(", "        if not gate:\n            continue\n        rows.append("),
-        (LOOKUP, HITS, 'if len(entry.token_ids) < len(prompt_ids) and row["key"]'),
-        loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
-    ),
-    _log(
-        "log-more-rows",
-        "A row of sums above the others.",
-        "    rows = []",
-        '    rows = [{"n": 0, "common": 0, "gate": False, "key": False, "hit": False}]',
-        loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates"),
-    ),
-    _wrong(
-        "log-hit-without-gate",
-        "The log's hit is the key condition alone.",
-        (LOG, "gate and key}", "key}"),
-        (LOOKUP, HITS, 'if row["gate"] and row["key"]'),
-        loses=("log-of-candidates",),
-    ),
-    _wrong(
-        "log-key-is-any",
-        "The log's key says that something is shared.",
-        (LOG, "common == n", "common > 0"),
-        (LOOKUP, HITS, 'if row["gate"] and row["common"] == row["n"]'),
-        loses=("log-of-candidates",),
-    ),
+    _log("lookup-takes-whole-prompt", "The gate lets an entry pass that covers the whole prompt.",
+         "n < len(prompt_ids)", "n <= len(prompt_ids)", loses=("lookup-leaves-a-token", "log-of-candidates")),
+    _log("lookup-leaves-two", "The gate wants two tokens left.", "n < len(prompt_ids)", "n < len(prompt_ids) - 1",
+         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates")),
+    _log("gate-by-shared-ids", "The gate looks at the shared ids and not at the entry's length.", "n < len(prompt_ids)",
+         "common < len(prompt_ids)"),
+    _wrong("log-hits-only", "Only entries that pass the gate are in the log.", (LOG, "        rows.append(",
+           "        if not gate:\n            continue\n        rows.append("),
+           (LOOKUP, HITS, 'if len(entry.token_ids) < len(prompt_ids) and row["key"]'),
+           loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates")),
+    _log("log-more-rows", "A row of sums above the others.", "    rows = []",
+         '    rows = [{"n": 0, "common": 0, "gate": False, "key": False, "hit": False}]',
+         loses=("lookup-longest-entry", "lookup-leaves-a-token", "log-of-candidates")),
+    _wrong("log-hit-without-gate", "The log's hit is the key condition alone.", (LOG, "gate and key}", "key}"),
+           (LOOKUP, HITS, 'if row["gate"] and row["key"]'), loses=("log-of-candidates",)),
+    _wrong("log-key-is-any", "The log's key says that something is shared.", (LOG, "common == n", "common > 0"),
+           (LOOKUP, HITS, 'if row["gate"] and row["common"] == row["n"]'), loses=("log-of-candidates",)),
     _lookup("lookup-first-hit", "The first hit.", LONGEST, "hits[0] if hits else None", bug="lookup-not-longest"),
-    _lookup(
-        "lookup-last-hit",
-        "The last hit.",
-        LONGEST,
-        "hits[-1] if hits else None",
-        loses=("lookup-longest-entry",),
-        bug="lookup-not-longest",
-    ),
+    _lookup("lookup-last-hit", "The last hit.", LONGEST, "hits[-1] if hits else None", loses=("lookup-longest-entry",),
+            bug="lookup-not-longest"),
     _lookup("lookup-shortest", "min for max.", "max(", "min(", bug="lookup-not-longest"),
-    _lookup(
-        "lookup-near-miss",
-        "The entry that shares the most ids, whether all of its own match or not.",
-        HITS,
-        'if row["gate"] and row["common"]',
-        "len(entry.token_ids)",
-        "longest_common_prefix(entry.token_ids, prompt_ids)",
-    ),
-    _lookup(
-        "lookup-ranks-first",
-        "Takes the longest entry that passes the gate, and only then looks whether it matches.",
-        HITS,
-        'if row["gate"]',
-        f"    return {LONGEST}",
-        f"    best = {LONGEST}\n"
-        "    return best if best and prompt_ids[: len(best.token_ids)] == best.token_ids else None",
-    ),
-    _lookup(
-        "lookup-stops-at-a-miss",
-        "Goes through the entries from the shortest on, up to the first that misses.",
-        f"    return {LONGEST}",
-        "    best = None\n"
-        "    for entry in sorted(entries, key=lambda entry: len(entry.token_ids)):\n"
-        "        if entry not in hits:\n"
-        "            break\n"
-        "        best = entry\n"
-        "    return best",
-        loses=("lookup-longest-entry",),
-    ),
-    _lookup(
-        "lookup-some-ids",
-        "Compares 32 ids.",
-        HITS,
-        'if row["gate"] and row["common"] >= min(row["n"], 32)',
-        loses=("lookup-longest-entry",),
-    ),
-    _lookup(
-        "lookup-gives-up-on-whole",
-        "Takes the longest match and gives up when it covers the prompt.",
-        HITS,
-        'if row["key"]',
-        f"    return {LONGEST}",
-        f"    best = {LONGEST}\n    return None if best and len(best.token_ids) == len(prompt_ids) else best",
-        loses=("lookup-leaves-a-token",),
-        bug="lookup-ranks-first",
-    ),
-    _lookup(
-        "lookup-longer-than-prompt",
-        "Compares entry and prompt pair by pair, so a longer entry matches.",
-        HITS,
-        'if row["common"] == min(row["n"], len(prompt_ids)) and row["n"] != len(prompt_ids)',
-        loses=("lookup-longest-entry",),
-    ),
-    _lookup(
-        "lookup-not-an-entry",
-        "Returns the entry's ids.",
-        f"return {LONGEST}",
-        "return max((entry.token_ids for entry in hits), key=len, default=None)",
-    ),
+    _lookup("lookup-near-miss", "The entry that shares the most ids, whether all of its own match or not.", HITS,
+            'if row["gate"] and row["common"]', "len(entry.token_ids)",
+            "longest_common_prefix(entry.token_ids, prompt_ids)"),
+    _lookup("lookup-ranks-first",
+            "Takes the longest entry that passes the gate, and only then looks whether it matches.", HITS,
+            'if row["gate"]', f"    return {LONGEST}", f"    best = {LONGEST}\n"
+            "    return best if best and prompt_ids[: len(best.token_ids)] == best.token_ids else None"),
+    _lookup("lookup-stops-at-a-miss", "Goes through the entries from the shortest on, up to the first that misses.",
+            f"    return {LONGEST}", "    best = None\n"
+            "    for entry in sorted(entries, key=lambda entry: len(entry.token_ids)):\n"
+            "        if entry not in hits:\n            break\n        best = entry\n    return best",
+            loses=("lookup-longest-entry",)),
+    _lookup("lookup-some-ids", "Compares 32 ids.", HITS, 'if row["gate"] and row["common"] >= min(row["n"], 32)',
+            loses=("lookup-longest-entry",)),
+    _lookup("lookup-gives-up-on-whole", "Takes the longest match and gives up when it covers the prompt.", HITS,
+            'if row["key"]', f"    return {LONGEST}",
+            f"    best = {LONGEST}\n    return None if best and len(best.token_ids) == len(prompt_ids) else best",
+            loses=("lookup-leaves-a-token",), bug="lookup-ranks-first"),
+    _lookup("lookup-longer-than-prompt", "Compares entry and prompt pair by pair, so a longer entry matches.", HITS,
+            'if row["common"] == min(row["n"], len(prompt_ids)) and row["n"] != len(prompt_ids)',
+            loses=("lookup-longest-entry",)),
+    _lookup("lookup-not-an-entry", "Returns the entry's ids.", f"return {LONGEST}",
+            "return max((entry.token_ids for entry in hits), key=len, default=None)"),
     _lookup("lookup-fails-on-no-hit", "max without a default.", ", default=None", ""),
-    _lookup(
-        "lookup-compares-entries",
-        "max of pairs of a length and an entry.",
-        LONGEST,
-        "max(((len(e.token_ids), e) for e in hits), default=(0, None))[1]",
-        loses=("lookup-longest-entry",),
-    ),
-    _lookup(
-        "lookup-sorts-the-entries",
-        "Sorts the caller's list of entries.",
-        "    hits =",
-        "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits =",
-        loses=("lookup-longest-entry",),
-        bug="input-changed",
-    ),
+    _lookup("lookup-compares-entries", "max of pairs of a length and an entry.", LONGEST,
+            "max(((len(e.token_ids), e) for e in hits), default=(0, None))[1]", loses=("lookup-longest-entry",)),
+    _lookup("lookup-sorts-the-entries", "Sorts the caller's list of entries.", "    hits =",
+            "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits =", loses=("lookup-longest-entry",),
+            bug="input-changed"),
     # serve_openly, a step
-    _wrong(
-        "serve-hides-failures",
-        "The line says miss where a reuse fails.",
-        ("serve-openly", 'f"failed: {error}"', '"miss"'),
-        loses=(),
-    ),
+    _wrong("serve-hides-failures", "The line says miss where a reuse fails.",
+           ("serve-openly", 'f"failed: {error}"', '"miss"'), loses=()),
     # explain_miss
     _miss("miss-of-live", "The number of live ids.", "of {len(stored_ids)}", "of {len(live_ids)}"),
-    _miss(
-        "miss-sides-swapped",
-        "The two sides exchanged.",
-        "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
-        "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}",
-    ),
+    _miss("miss-sides-swapped", "The two sides exchanged.",
+          "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
+          "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}"),
     _miss("miss-last-shared", "The last shared id on each side.", "return ids[common] if", "return ids[common - 1] if"),
-    _miss(
-        "miss-no-end",
-        "No thought of a side that has ended.",
-        'ids[common] if common < len(ids) else "end"',
-        "ids[common]",
-    ),
+    _miss("miss-no-end", "No thought of a side that has ended.", 'ids[common] if common < len(ids) else "end"',
+          "ids[common]"),
     _miss("miss-ends-early", "Says end where one id is left.", "if common <", "if common + 1 <"),
-    _miss(
-        "miss-empty-list",
-        "A share in percent, which divides by the number of stored ids.",
-        "of {len(stored_ids)};",
-        "of {len(stored_ids)} ({100 * common // len(stored_ids)}%);",
-    ),
+    _miss("miss-empty-list", "A share in percent, which divides by the number of stored ids.", "of {len(stored_ids)};",
+          "of {len(stored_ids)} ({100 * common // len(stored_ids)}%);"),
     _miss("miss-printed", "Prints the line.", "    return f", "    print(f", '(live_ids)}"', '(live_ids)}")'),
     # render_chat
-    _chat(
-        "think-dropped", "The template as it was found.", 'NO_THOUGHT if message["role"] == "assistant" else ""', '""'
-    ),
-    _chat(
-        "think-only-latest",
-        "The think block stays with the newest message alone.",
-        'if message["role"] == "assistant"',
-        'if message["role"] == "assistant" and message is messages[-1]',
-    ),
-    _chat(
-        "think-for-others",
-        "The think block in front of the context too.",
-        'if message["role"] == "assistant"',
-        'if message["role"] not in ("user", "system")',
-    ),
-    _chat(
-        "think-after-answer",
-        "The think block after the answer.",
-        "{thought}{message['content']}",
-        "{message['content']}{thought}",
-    ),
-    _chat(
-        "think-not-doubled",
-        "No think block where the answer begins with one.",
-        'if message["role"] == "assistant"',
-        'if message["role"] == "assistant" and not message["content"].startswith(NO_THOUGHT)',
-    ),
-    _chat(
-        "think-not-asked",
-        "Repaired by leaving the block out of the generation prompt.",
-        'NO_THOUGHT if message["role"] == "assistant" else ""',
-        '""',
-        "text + GENERATION_PROMPT",
-        "text + GENERATION_PROMPT.replace(NO_THOUGHT, '')",
-        loses=("turn-is-a-prefix", "volatile-last"),
-    ),
+    _chat("think-dropped", "The template as it was found.", 'NO_THOUGHT if message["role"] == "assistant" else ""',
+          '""'),
+    _chat("think-only-latest", "The think block stays with the newest message alone.",
+          'if message["role"] == "assistant"', 'if message["role"] == "assistant" and message is messages[-1]'),
+    _chat("think-for-others", "The think block in front of the context too.", 'if message["role"] == "assistant"',
+          'if message["role"] not in ("user", "system")'),
+    _chat("think-after-answer", "The think block after the answer.", "{thought}{message['content']}",
+          "{message['content']}{thought}"),
+    _chat("think-not-doubled", "No think block where the answer begins with one.", 'if message["role"] == "assistant"',
+          'if message["role"] == "assistant" and not message["content"].startswith(NO_THOUGHT)'),
+    _chat("think-not-asked", "Repaired by leaving the block out of the generation prompt.",
+          'NO_THOUGHT if message["role"] == "assistant" else ""', '""', "text + GENERATION_PROMPT",
+          "text + GENERATION_PROMPT.replace(NO_THOUGHT, '')", loses=("turn-is-a-prefix", "volatile-last")),
     _chat("content-stripped", "Strips contents.", "{message['content']}", "{message['content'].strip()}"),
-    _chat(
-        "carriage-returns-removed",
-        "Line ends made the same everywhere.",
-        "{message['content']}",
-        "{message['content'].replace(chr(13), '')}",
-    ),
-    _chat(
-        "no-messages-refused",
-        "An error for an empty list of messages.",
-        '    text = ""\n',
-        '    if not messages:\n        raise ValueError("no messages")\n    text = ""\n',
-    ),
-    _chat(
-        "markers-removed",
-        "Removes the think block from contents.",
-        "{message['content']}",
-        "{message['content'].replace(NO_THOUGHT, '')}",
-    ),
-    _chat(
-        "empty-message-dropped",
-        "Leaves out a message without content.",
-        "        thought =",
-        '        if not message["content"]:\n            continue\n        thought =',
-    ),
-    _chat(
-        "messages-not-one-by-one",
-        "Puts neighbors of one role together.",
-        "    for message in messages:\n",
-        "    role = None\n"
+    _chat("carriage-returns-removed", "Line ends made the same everywhere.", "{message['content']}",
+          "{message['content'].replace(chr(13), '')}"),
+    _chat("no-messages-refused", "An error for an empty list of messages.", '    text = ""\n',
+          '    if not messages:\n        raise ValueError("no messages")\n    text = ""\n'),
+    _chat("markers-removed", "Removes the think block from contents.", "{message['content']}",
+          "{message['content'].replace(NO_THOUGHT, '')}"),
+    _chat("empty-message-dropped", "Leaves out a message without content.", "        thought =",
+          '        if not message["content"]:\n            continue\n        thought ='),
+    _chat("messages-not-one-by-one", "Puts neighbors of one role together.", "    for message in messages:\n",
+          "    role = None\n"
         "    for message in messages:\n"
         '        if message["role"] == role:\n'
         """            text += f"\\n{message['content']}"\n"""
         "            continue\n"
-        '        role = message["role"]\n',
-    ),
-    _chat(
-        "content-normalized",
-        "Brings letters and accents into one form.",
-        "{message['content']}",
-        "{__import__('unicodedata').normalize('NFC', message['content'])}",
-    ),
-    _chat(
-        "generation-prompt-left-out",
-        "No generation prompt after an answer.",
-        "if add_generation_prompt",
-        'if add_generation_prompt and [m["role"] for m in messages][-1:] != ["assistant"]',
-    ),
-    _chat(
-        "generation-prompt-always", "Adds the generation prompt in any case.", " if add_generation_prompt else text", ""
-    ),
-    _chat(
-        "history-adds-an-end",
-        "Ends each message with a newline, which the model had not written.",
-        "{message['content']}",
-        "{message['content']}\\n",
-    ),
+        '        role = message["role"]\n'),
+    _chat("content-normalized", "Brings letters and accents into one form.", "{message['content']}",
+          "{__import__('unicodedata').normalize('NFC', message['content'])}"),
+    _chat("generation-prompt-left-out", "No generation prompt after an answer.", "if add_generation_prompt",
+          'if add_generation_prompt and [m["role"] for m in messages][-1:] != ["assistant"]'),
+    _chat("generation-prompt-always", "Adds the generation prompt in any case.", " if add_generation_prompt else text",
+          ""),
+    _chat("history-adds-an-end", "Ends each message with a newline, which the model had not written.",
+          "{message['content']}", "{message['content']}\\n"),
     # build_prompt
-    _prompt(
-        "changes-first",
-        "The time before the system text.",
-        SYSTEM,
-        """{"role": "system", "content": f"{now or ''}{system}\\n{tools_json}"}""",
-    ),
-    _prompt(
-        "time-before-messages",
-        "The time after the tools.",
-        SYSTEM,
-        """{"role": "system", "content": f"{system}\\n{tools_json}{now or ''}"}""",
-        bug="changes-before-messages",
-    ),
-    _prompt(
-        "notes-before-messages",
-        "The notes in the system message, the time last.",
-        SYSTEM,
-        """{"role": "system", "content": "\\n".join([system, tools_json, *notes])}""",
-        LINES,
-        "    changing = [] if now is None else [now]\n",
-        bug="changes-before-messages",
-    ),
-    _prompt(
-        "changes-before-last-message",
-        "The context before the newest message.",
-        "parts.append(",
-        "parts.insert(len(parts) - 1, ",
-    ),
+    _prompt("changes-first", "The time before the system text.", SYSTEM,
+            """{"role": "system", "content": f"{now or ''}{system}\\n{tools_json}"}""", bug="changes-early"),
+    _prompt("time-before-messages", "The time after the tools.", SYSTEM,
+            """{"role": "system", "content": f"{system}\\n{tools_json}{now or ''}"}""", bug="changes-early"),
+    _prompt("notes-before-messages", "The notes in the system message, the time last.", SYSTEM,
+            """{"role": "system", "content": "\\n".join([system, tools_json, *notes])}""", LINES,
+            "    changing = [] if now is None else [now]\n", bug="changes-early"),
+    _prompt("changes-before-last-message", "The context before the newest message.", "parts.append(",
+            "parts.insert(len(parts) - 1, ", bug="changes-early"),
     _prompt("time-left-out", "No time at all.", "([] if now is None else [now]) + list", "list"),
     _prompt("notes-left-out", "The newest note only.", "list(notes)", "list(notes)[-1:]"),
     _prompt("none-in-prompt", "Writes None for no time.", "([] if now is None else [now])", "[str(now)]"),
     _prompt("no-generation-prompt", "Does not ask the model to answer.", ", add_generation_prompt=True", ""),
-    _prompt(
-        "generation-prompt-twice",
-        "Asks render_chat for the generation prompt, and adds it.",
-        "generation_prompt=True)",
-        "generation_prompt=True) + GENERATION_PROMPT",
-    ),
-    _prompt(
-        "prompt-reads-the-clock",
-        "Adds the clock's time to the time that was given.",
-        "([] if now is None else [now])",
-        "[str(now), str(__import__('time').perf_counter_ns())]",
-        loses=("volatile-last", "canonical-tools"),
-    ),
+    _prompt("generation-prompt-twice", "Asks render_chat for the generation prompt, and adds it.",
+            "generation_prompt=True)", "generation_prompt=True) + GENERATION_PROMPT"),
+    _prompt("prompt-reads-the-clock", "Adds the clock's time to the time that was given.",
+            "([] if now is None else [now])", "[str(now), str(__import__('time').perf_counter_ns())]",
+            loses=("volatile-last", "canonical-tools")),
     _prompt("empty-context", "A context message in any case.", "if changing:", "if True:"),
     _prompt("context-lines", "Time and notes on one line.", '"\\n".join(changing)', '" ".join(changing)'),
-    _prompt(
-        "context-lines-run-on",
-        "A letter that runs into the next line's first word.",
-        '"\\n".join(changing)',
-        '"\\nx".join(changing)',
-    ),
+    _prompt("context-lines-run-on", "A letter that runs into the next line's first word.", '"\\n".join(changing)',
+            '"\\nx".join(changing)'),
     _prompt("context-role", "Time and notes in a message of the system's.", '"role": "context"', '"role": "system"'),
-    _prompt(
-        "context-in-last-message",
-        "Time and notes at the end of the newest message.",
-        CONTEXT,
-        '        last = parts[-1]["content"] + "\\n" + "\\n".join(changing)\n'
-        '        parts[-1] = {**parts[-1], "content": last}',
-    ),
-    _prompt(
-        "context-split",
-        "A message for the time and one for each note.",
-        CONTEXT,
-        '        parts += [{"role": "context", "content": text} for text in changing]',
-    ),
-    _prompt(
-        "parts-not-rendered",
-        "The parts on lines, without roles.",
-        "    return render_chat(parts, add_generation_prompt=True)",
-        '    return "\\n".join(part["content"] for part in parts) + GENERATION_PROMPT',
-    ),
-    _prompt(
-        "system-role",
-        "The system text and the tools as a message of the role tool.",
-        '{"role": "system"',
-        '{"role": "tool"',
-    ),
-    _prompt(
-        "messages-rewritten",
-        "All messages as the user's.",
-        "*messages]",
-        '*({**message, "role": "user"} for message in messages)]',
-    ),
-    _prompt(
-        "message-stripped",
-        "Strips the messages on their way.",
-        "*messages]",
-        '*({**m, "content": m["content"].strip()} for m in messages)]',
-    ),
+    _prompt("context-in-last-message", "Time and notes at the end of the newest message.", CONTEXT,
+            '        last = parts[-1]["content"] + "\\n" + "\\n".join(changing)\n'
+            '        parts[-1] = {**parts[-1], "content": last}'),
+    _prompt("context-split", "A message for the time and one for each note.", CONTEXT,
+            '        parts += [{"role": "context", "content": text} for text in changing]'),
+    _prompt("parts-not-rendered", "The parts on lines, without roles.",
+            "    return render_chat(parts, add_generation_prompt=True)",
+            '    return "\\n".join(part["content"] for part in parts) + GENERATION_PROMPT'),
+    _prompt("system-role", "The system text and the tools as a message of the role tool.", '{"role": "system"',
+            '{"role": "tool"'),
+    _prompt("messages-rewritten", "All messages as the user's.", "*messages]",
+            '*({**message, "role": "user"} for message in messages)]'),
+    _prompt("message-stripped", "Strips the messages on their way.", "*messages]",
+            '*({**m, "content": m["content"].strip()} for m in messages)]'),
     _prompt("messages-window", "The six newest messages.", "*messages]", "*messages[-6:]]"),
-    _prompt(
-        "tools-after-messages",
-        "The tools in a message of their own, after the conversation.",
-        f"{SYSTEM}, *messages]",
-        '{"role": "system", "content": system}, *messages, {"role": "system", "content": tools_json}]',
-    ),
-    _prompt(
-        "tools-before-system",
-        "The tools before the system text.",
-        'f"{system}\\n{tools_json}"',
-        'f"{tools_json}\\n{system}"',
-    ),
-    _prompt(
-        "tools-not-json",
-        "Python's text for the tools, with sorted keys.",
-        "json.dumps(tools, sort_keys=True)",
-        "str(json.loads(json.dumps(tools, sort_keys=True)))",
-        loses=("canonical-tools",),
-    ),
-    _prompt(
-        "tools-changed",
-        "Takes the blanks out of the JSON, and those of the tools' texts with them.",
-        "sort_keys=True)",
-        'sort_keys=True).replace(" ", "")',
-        loses=("canonical-tools",),
-    ),
-    _prompt(
-        "no-tools-no-list",
-        "The system text alone where there are no tools.",
-        'f"{system}\\n{tools_json}"',
-        'f"{system}\\n{tools_json}" if tools else system',
-        loses=("canonical-tools",),
-    ),
-    _prompt(
-        "tools-sorted",
-        "The tools by their names.",
-        "json.dumps(tools,",
-        'json.dumps(sorted(tools, key=lambda tool: tool["name"]),',
-        loses=("canonical-tools",),
-    ),
-    _prompt(
-        "tools-left-out",
-        "The names of the tools only.",
-        "json.dumps(tools, sort_keys=True)",
-        'json.dumps([tool["name"] for tool in tools])',
-        loses=("volatile-last", "canonical-tools"),
-    ),
-    _prompt(
-        "list-sorted",
-        "Sorts whatever stands in a list, as text, to be sure.",
-        "    tools_json = json.dumps(tools, sort_keys=True)",
-        """    def ordered(value):
+    _prompt("tools-after-messages", "The tools in a message of their own, after the conversation.",
+            f"{SYSTEM}, *messages]",
+            '{"role": "system", "content": system}, *messages, {"role": "system", "content": tools_json}]'),
+    _prompt("tools-before-system", "The tools before the system text.", 'f"{system}\\n{tools_json}"',
+            'f"{tools_json}\\n{system}"'),
+    _prompt("tools-not-json", "Python's text for the tools, with sorted keys.", "json.dumps(tools, sort_keys=True)",
+            "str(json.loads(json.dumps(tools, sort_keys=True)))", loses=("canonical-tools",)),
+    _prompt("tools-changed", "Takes the blanks out of the JSON, and those of the tools' texts with them.",
+            "sort_keys=True)", 'sort_keys=True).replace(" ", "")', loses=("canonical-tools",)),
+    _prompt("no-tools-no-list", "The system text alone where there are no tools.", 'f"{system}\\n{tools_json}"',
+            'f"{system}\\n{tools_json}" if tools else system', loses=("canonical-tools",)),
+    _prompt("tools-sorted", "The tools by their names.", "json.dumps(tools,",
+            'json.dumps(sorted(tools, key=lambda tool: tool["name"]),', loses=("canonical-tools",)),
+    _prompt("tools-left-out", "The names of the tools only.", "json.dumps(tools, sort_keys=True)",
+            'json.dumps([tool["name"] for tool in tools])', loses=("volatile-last", "canonical-tools")),
+    _prompt("list-sorted", "Sorts whatever stands in a list, as text, to be sure.",
+            "    tools_json = json.dumps(tools, sort_keys=True)", """    def ordered(value):
         if isinstance(value, dict):
             return {key: ordered(value[key]) for key in sorted(value)}
         return sorted(map(ordered, value), key=str) if isinstance(value, list) else value
 
     tools_json = json.dumps(ordered(tools))""",
-        loses=("canonical-tools",),
-    ),
+            loses=("canonical-tools",)),
     _prompt("keys-as-they-come", "json.dumps as it is.", ", sort_keys=True", "", loses=("canonical-tools",)),
-    _prompt(
-        "keys-sorted-on-top",
-        "Sorts the keys of each tool, not those inside.",
-        "json.dumps(tools, sort_keys=True)",
-        "json.dumps([dict(sorted(tool.items())) for tool in tools])",
-        loses=("canonical-tools",),
-    ),
+    _prompt("keys-sorted-on-top", "Sorts the keys of each tool, not those inside.", "json.dumps(tools, sort_keys=True)",
+            "json.dumps([dict(sorted(tool.items())) for tool in tools])", loses=("canonical-tools",),
+            bug="keys-as-they-come"),
     # cache_key
-    _key("key-ignores-tenant", "No tenant.", "positions, tenant]", "positions]"),
-    _key("key-ignores-model", "No model.", "(token_ids), model,", "(token_ids),"),
-    _key("key-ignores-tokenizer", "No tokenizer.", FIELDS, without("tokenizer")),
-    _key("key-ignores-dtype", "No dtype.", FIELDS, without("dtype")),
-    _key("key-ignores-layout", "No layout.", FIELDS, without("layout")),
-    _key("key-ignores-positions", "No positions.", FIELDS, without("positions")),
-    _key("key-ignores-ids", "No ids.", "list(token_ids), ", ""),
-    _key("key-same-for-all", "A constant.", DIGEST, '"prefix-cache"'),
-    _key("key-ids-alone", "The ids alone.", FIELDS, "list(token_ids)"),
+    _key("key-ignores-tenant", "No tenant.", "positions, tenant]", "positions]", bug="key-ignores-an-argument"),
+    _key("key-ignores-model", "No model.", "(token_ids), model,", "(token_ids),", bug="key-ignores-an-argument"),
+    _key("key-ignores-tokenizer", "No tokenizer.", FIELDS, without("tokenizer"), bug="key-ignores-an-argument"),
+    _key("key-ignores-dtype", "No dtype.", FIELDS, without("dtype"), bug="key-ignores-an-argument"),
+    _key("key-ignores-layout", "No layout.", FIELDS, without("layout"), bug="key-ignores-an-argument"),
+    _key("key-ignores-positions", "No positions.", FIELDS, without("positions"), bug="key-ignores-an-argument"),
+    _key("key-ignores-ids", "No ids.", "list(token_ids), ", "", bug="key-ignores-an-argument"),
+    _key("key-same-for-all", "A constant.", DIGEST, '"prefix-cache"', bug="key-ignores-an-argument"),
+    _key("key-ids-alone", "The ids alone.", FIELDS, "list(token_ids)", bug="key-ignores-an-argument"),
     _key("key-salted", "hash() of the fields.", DIGEST, "hash((*token_ids, *fields[1:]))"),
-    _key(
-        "key-runs-together",
-        "The fields joined with nothing between.",
-        "json.dumps(fields)",
-        '"".join(map(str, fields))',
-    ),
-    _key(
-        "key-separator-in-field",
-        "The fields joined with a bar.",
-        "json.dumps(fields)",
-        '"|".join(map(str, fields))',
-        bug="key-runs-together",
-    ),
-    _key(
-        "key-by-identity",
-        "A digest of what pickle writes, which is a reference where two texts are one object.",
-        "json.dumps(fields).encode()",
-        "__import__('pickle').dumps(fields)",
-    ),
-    _key(
-        "key-not-a-text",
-        "A checksum of 32 bits, as a number.",
-        DIGEST,
-        "__import__('zlib').crc32(json.dumps(fields).encode())",
-        bug="key-not-a-string",
-    ),
-    _key(
-        "key-field-cut",
-        "The first 16 letters of the model's fingerprint.",
-        "(token_ids), model,",
-        "(token_ids), model[:16],",
-    ),
-    _key(
-        "key-letters-lost",
-        "Encodes as ASCII, with a question mark for what is not.",
-        DIGEST,
-        "hashlib.sha256(repr(fields).encode('ascii', 'replace')).hexdigest()",
-    ),
-    _key(
-        "key-ids-run-together",
-        "The ids joined with nothing between.",
-        "list(token_ids)",
-        '"".join(map(str, token_ids))',
-    ),
+    _key("key-runs-together", "The fields joined with nothing between.", "json.dumps(fields)",
+         '"".join(map(str, fields))'),
+    _key("key-separator-in-field", "The fields joined with a bar.", "json.dumps(fields)", '"|".join(map(str, fields))',
+         bug="key-runs-together"),
+    _key("key-by-identity", "A digest of what pickle writes, which is a reference where two texts are one object.",
+         "json.dumps(fields).encode()", "__import__('pickle').dumps(fields)"),
+    _key("key-not-a-text", "A checksum of 32 bits, as a number.", DIGEST,
+         "__import__('zlib').crc32(json.dumps(fields).encode())"),
+    _key("key-field-cut", "The first 16 letters of the model's fingerprint.", "(token_ids), model,",
+         "(token_ids), model[:16],"),
+    _key("key-letters-lost", "Encodes as ASCII, with a question mark for what is not.", DIGEST,
+         "hashlib.sha256(repr(fields).encode('ascii', 'replace')).hexdigest()"),
+    _key("key-ids-run-together", "The ids joined with nothing between.", "list(token_ids)",
+         '"".join(map(str, token_ids))'),
     _key("key-ids-wrap", "The ids as bytes, which hold up to 255.", "list(token_ids)", "[i % 256 for i in token_ids]"),
     _key("key-too-short", "The first two digits of the digest.", ".hexdigest()", ".hexdigest()[:2]"),
     _key("key-some-ids", "The first 32 ids.", "list(token_ids)", "list(token_ids)[:32]"),
     _key("key-ignores-id-order", "The sum of the ids.", "list(token_ids)", "sum(token_ids)"),
-    _key(
-        "key-fields-exchanged",
-        "The fields sorted by their values.",
-        FIELDS,
-        "[list(token_ids), *sorted([model, tokenizer, dtype, layout, positions, tenant])]",
-    ),
-    _key(
-        "key-never-found",
-        "Something new in every key.",
-        "    fields = [",
-        "    import uuid\n\n    fields = [uuid.uuid4().hex, ",
-    ),
+    _key("key-fields-exchanged", "The fields sorted by their values.", FIELDS,
+         "[list(token_ids), *sorted([model, tokenizer, dtype, layout, positions, tenant])]"),
+    _key("key-never-found", "Something new in every key.", "    fields = [",
+         "    import uuid\n\n    fields = [uuid.uuid4().hex, "),
     _key("key-normalized", "The tenant in lower case.", "positions, tenant]", "positions, tenant.lower()]"),
-    _key(
-        "key-nul-lost",
-        "The tenant as the key of hmac, which fills up with zeros.",
-        DIGEST,
-        "__import__('hmac').new(tenant.encode(), json.dumps(fields[:-1]).encode(), 'sha256').hexdigest()",
-    ),
-    _key(
-        "key-empty-lost",
-        "Leaves out what is empty.",
-        "json.dumps(fields)",
-        "json.dumps([field for field in fields if field])",
-    ),
-    _key(
-        "key-separator-replaced",
-        "Takes the separator out of the fields, so that they cannot hold it.",
-        "json.dumps(fields)",
-        "'|'.join(str(field).replace('|', '_') for field in fields)",
-    ),
-    _key(
-        "key-long-text",
-        "The length of each field in one byte.",
-        "json.dumps(fields).encode()",
-        "str(fields[0]).encode() + b''.join(bytes([len(x)]) + x for x in (f.encode() for f in fields[1:]))",
-    ),
-    _key(
-        "key-added-up",
-        "A hash by hand, as in many a textbook.",
-        f"return {DIGEST}",
-        """number = 0
+    _key("key-nul-lost", "The tenant as the key of hmac, which fills up with zeros.", DIGEST,
+         "__import__('hmac').new(tenant.encode(), json.dumps(fields[:-1]).encode(), 'sha256').hexdigest()"),
+    _key("key-empty-lost", "Leaves out what is empty.", "json.dumps(fields)",
+         "json.dumps([field for field in fields if field])"),
+    _key("key-separator-replaced", "Takes the separator out of the fields, so that they cannot hold it.",
+         "json.dumps(fields)", "'|'.join(str(field).replace('|', '_') for field in fields)"),
+    _key("key-long-text", "The length of each field in one byte.", "json.dumps(fields).encode()",
+         "str(fields[0]).encode() + b''.join(bytes([len(x)]) + x for x in (f.encode() for f in fields[1:]))"),
+    _key("key-added-up", "A hash by hand, as in many a textbook.", f"return {DIGEST}", """number = 0
     for letter in json.dumps(fields):
         number = (31 * number + ord(letter)) % 2**64
-    return f"{number:016x}\"""",
-    ),
-    _key(
-        "key-by-argument-order",
-        "The fields by their names, as they come.",
-        "token_ids, model, tokenizer, dtype, layout, positions, tenant):",
-        "token_ids, **named):",
-        FIELDS,
-        "[list(token_ids), named]",
-    ),
+    return f"{number:016x}\""""),
+    _key("key-by-argument-order", "The fields by their names, as they come.",
+         "token_ids, model, tokenizer, dtype, layout, positions, tenant):", "token_ids, **named):", FIELDS,
+         "[list(token_ids), named]"),
 ]
+# fmt: on

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.drawn import ODD_CONTENTS, Talk, draw_talk, out_of_turn
-from autograder.stages.failure_modes.shared import (
-    GENERATION_PROMPT,
-    NO_THOUGHT,
-    STAGE,
-    common,
-    expect_string,
-    plain_chat,
-)
+from autograder.stages.failure_modes.shared import STAGE, START, common, expect_string, plain_chat
 
 
 def _never(message: dict[str, str]) -> bool:
     return False
 
 
-def _only_latest(messages: Talk, asking: bool) -> str:
-    return plain_chat(messages, asking, lambda m: m is messages[-1] and m["role"] == "assistant")
-
-
-VARIANTS = (
-    (bugs.THINK_DROPPED, lambda messages, asking: plain_chat(messages, asking, _never)),
-    (bugs.THINK_ONLY_LATEST, _only_latest),
+VARIANTS: tuple[tuple[Bug, Callable[[Talk, bool], str]], ...] = (
+    (bugs.THINK_DROPPED, lambda talk, asking: plain_chat(talk, asking, _never)),
     (
-        bugs.THINK_NOT_ASKED,
-        lambda m, asking: plain_chat(m, asking, _never, prompt=GENERATION_PROMPT.removesuffix(NO_THOUGHT)),
+        bugs.THINK_ONLY_LATEST,
+        lambda talk, asking: plain_chat(talk, asking, lambda m: m is talk[-1] and m["role"] == "assistant"),
     ),
-    (bugs.GENERATION_PROMPT_ALWAYS, lambda messages, asking: plain_chat(messages, True)),
-    (bugs.CONTENT_STRIPPED, lambda messages, asking: plain_chat(messages, asking, content=str.strip)),
-    (bugs.HISTORY_ADDS_AN_END, lambda messages, asking: plain_chat(messages, asking, content="{}\n".format)),
+    (bugs.THINK_NOT_ASKED, lambda talk, asking: plain_chat(talk, asking, _never, prompt=f"{START}assistant\n")),
+    (bugs.CONTENT_STRIPPED, lambda talk, asking: plain_chat(talk, asking, content=str.strip)),
+    (bugs.HISTORY_ADDS_AN_END, lambda talk, asking: plain_chat(talk, asking, content="{}\n".format)),
 )
+
+
+NAMED = ({}, {"add_generation_prompt": False}, {"add_generation_prompt": True})
 
 
 @check(
@@ -51,20 +43,21 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
     """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
     for kind, talk in _talks(cases):
         where = f"in a conversation of {len(talk)} messages, with {kind}"
-        asked = [(n, asking) for n in range(len(talk) + 1) for asking in (None, False, True)]
-        named = [{} if asking is None else {"add_generation_prompt": asking} for _, asking in asked]
-        calls = [((talk[:n],), kwargs) for (n, _), kwargs in zip(asked, named, strict=True)]
+        asked = [(n, kwargs) for n in range(len(talk) + 1) for kwargs in NAMED]
         try:
-            values = student.each_plain("render_chat", calls)
+            values = student.each_plain("render_chat", [((talk[:n],), kwargs) for n, kwargs in asked])
         except StudentError as error:
             if error.kind != "raised" or error.stub:
                 raise
             raise Failure(None, f"{error.sentence[:-1]} ({where}, or at the beginning of one).") from None
-        texts = {key: expect_string("render_chat", value) for key, value in zip(asked, values, strict=True)}
-        if texts == {(n, asking): plain_chat(talk[:n], bool(asking)) for n, asking in asked}:
-            continue
-        named_as = (bug for bug, render in VARIANTS if all(texts[n, a] == render(talk[:n], bool(a)) for n, a in asked))
-        raise Failure(None, f"{_difference(talk, texts)} ({where}).", next(named_as, None))
+        texts = [expect_string("render_chat", value) for value in values]
+
+        def all_by(render: Callable[[Talk, bool], str], talk: Talk = talk, asked: list = asked) -> list[str]:
+            return [render(talk[:n], bool(kwargs.get("add_generation_prompt"))) for n, kwargs in asked]
+
+        if texts != all_by(plain_chat):
+            bug = next((bug for bug, render in VARIANTS if texts == all_by(render)), None)
+            raise Failure(None, f"{_difference(talk, texts, all_by(plain_chat))} ({where}).", bug)
 
 
 def _talks(cases: Cases) -> Iterator[tuple[str, Talk]]:
@@ -79,15 +72,16 @@ def _talks(cases: Cases) -> Iterator[tuple[str, Talk]]:
     yield "roles in any order", out_of_turn(draw_talk(cases, "plain contents", 3))
 
 
-def _difference(talk: Talk, texts: dict[tuple[int, bool | None], str]) -> str:
+def _difference(talk: Talk, texts: list[str], right: list[str]) -> str:
     """What does not hold: that a prompt and its answer begin the later ones, or else what a text consists of."""
+    without, asking = texts[1 :: len(NAMED)], texts[2 :: len(NAMED)]
     for i, message in enumerate(talk):
-        full = texts[i, True] + message["content"]
-        for later in range(i + 1, len(talk) + 1 if message["role"] == "assistant" else 0):
-            if not texts[later, False].startswith(full):
-                shared = common(full, texts[later, False])
+        full = asking[i] + message["content"]
+        for later in without[i + 1 :] if message["role"] == "assistant" else ():
+            if not later.startswith(full):
+                shared = common(full, later)
                 return f"{shared:,} of the {len(full):,} characters of a turn's prompt and answer begin a later prompt"
-    n, asking = next((n, a) for (n, a), text in texts.items() if text != plain_chat(talk[:n], bool(a)))
-    what = {None: "without the argument add_generation_prompt", True: "with", False: "without"}[asking]
-    what = what if asking is None else f"{what} the generation prompt"
+    wrong = next(i for i, (text, wanted) in enumerate(zip(texts, right, strict=True)) if text != wanted)
+    n, what = divmod(wrong, len(NAMED))
+    what = ("without the argument add_generation_prompt", "without the generation prompt", "with it")[what]
     return f"{n} messages {what} are not START, role, newline and content for each and nothing else"

@@ -53,31 +53,6 @@ def student(**replaced):
 # The solution, on the figures of the lessons
 
 
-def test_a_near_miss_is_told_as_in_the_lesson(course):
-    shared = [i % 1000 for i in range(5919)]
-    line = course.explain_miss([*shared, 58, 7, 8, 9], [*shared, 352, *range(1460)])
-    assert line == "common=5919 of 5923; stored next: 58; live next: 352"
-
-
-def test_a_side_that_has_ended_says_so(course):
-    assert course.explain_miss([1, 2], [1, 2]) == "common=2 of 2; stored next: end; live next: end"
-    assert course.explain_miss([], [4]) == "common=0 of 0; stored next: end; live next: 4"
-
-
-def test_the_system_prompt_is_found_behind_the_whole_prompt(course):
-    prompt = [i % 1000 for i in range(2432)]
-    system, whole = Entry(prompt[:2328]), Entry(prompt)
-    assert course.lookup([system, whole], prompt) is system
-    assert [row["gate"] for row in course.candidate_log([system, whole], prompt)] == [True, False]
-    assert all(row["key"] for row in course.candidate_log([system, whole], prompt))
-
-
-def test_a_dict_with_its_keys_in_another_order_is_the_same_prompt(course):
-    tools = [{"name": "a", "inner": {"x": 1, "y": [{"p": 1, "q": 2}]}}]
-    other = [{"inner": {"y": [{"q": 2, "p": 1}], "x": 1}, "name": "a"}]
-    assert course.build_prompt("s", tools, []) == course.build_prompt("s", other, [])
-
-
 @pytest.fixture(scope="module")
 def lessons():
     """The namespace after those cells of the notebook that build the prompts of lessons c, d and e."""
@@ -180,23 +155,16 @@ def test_the_solution_passes_for_any_seed(seed):
 RESULTS = ["0", "1", "None", "''", "[]", "True", "float('nan')", "'common=3 of 5; stored next: 1; live next: 2'"]
 
 
-@pytest.mark.parametrize("result", RESULTS)
-def test_a_constant_earns_nothing(result):
+@pytest.mark.parametrize("body", [*(f"return {result}" for result in RESULTS), "raise ValueError"])
+def test_a_constant_and_what_only_raises_earn_nothing(body):
     names = (*find_stage(STAGE).functions, "candidate_log")
-    mine = student(cell="\n".join(f"def {name}(*args, **kwargs):\n    return {result}" for name in names))
-    assert [c.id for c in checks_of(STAGE) if run_check(c, mine, 0).passed] == []
-
-
-def test_what_only_raises_earns_nothing():
-    names = (*find_stage(STAGE).functions, "candidate_log")
-    mine = student(cell="\n".join(f"def {name}(*args, **kwargs):\n    raise ValueError" for name in names))
+    mine = student(cell="\n".join(f"def {name}(*args, **kwargs):\n    {body}" for name in names))
     assert [c.id for c in checks_of(STAGE) if run_check(c, mine, 0).passed] == []
 
 
 def test_ids_compared_with_is_fail_in_the_notebook_too():
     cell = solved_cells(STAGE)["longest-common-prefix"].replace("x != y", "x is not y")
-    result = run_check(find_check("common-prefix"), student(cell=cell), 0)
-    assert result.bug.key == "compares-with-is"
+    assert not run_check(find_check("common-prefix"), student(cell=cell), 0).passed
 
 
 LOG, LOOKUP, MISS = "candidate-log", "lookup", "explain-miss"
@@ -216,116 +184,61 @@ NEXT_ID = 'ids[common] if common < len(ids) else "end"'
 HITS = 'if row["hit"]'
 
 # Mistakes of a kind that no sample has: the check, the cell, the old and the new text
+# fmt: off
 FORMS = {
     "one id too far": ("miss-explained", MISS, NEXT_ID, '(ids[common + 1 :] or ["end"])[0]'),
     "id 0 as an end": ("miss-explained", MISS, NEXT_ID, 'next(iter(ids[common:]), None) or "end"'),
     "different stored ids": ("miss-explained", MISS, "len(stored_ids)", "len(set(stored_ids))"),
     "different ids in the log": ("log-of-candidates", LOG, '"n": n', '"n": len(set(entry.token_ids))'),
-    "ids as a set": (
-        "lookup-longest-entry",
-        LOOKUP,
-        HITS,
-        "if set(entry.token_ids) <= set(prompt_ids) and len(entry.token_ids) < len(prompt_ids)",
-    ),
-    "ids as a string": (
-        "lookup-longest-entry",
-        LOOKUP,
-        HITS,
-        'if str(prompt_ids)[1:].startswith(str(entry.token_ids)[1:-1]) and row["gate"]',
-    ),
-    "the first and the last id": (
-        "lookup-longest-entry",
-        LOOKUP,
-        HITS,
-        'if row["gate"] and row["common"] and entry.token_ids[-1] == prompt_ids[row["n"] - 1]',
-    ),
-    "messages of the system's first": (
-        "turn-is-a-prefix",
-        CHAT,
-        "in messages:",
-        'in sorted(messages, key=lambda m: m["role"] != "system"):',
-    ),
-    "messages of the context last": (
-        "turn-is-a-prefix",
-        CHAT,
-        "in messages:",
-        'in sorted(messages, key=lambda m: m["role"] == "context"):',
-    ),
-    "placeholders filled in": (
-        "turn-is-a-prefix",
-        CHAT,
-        "{message['content']}",
-        "{__import__('string').Template(message['content']).safe_substitute()}",
-    ),
-    "think block for all": (
-        "turn-is-a-prefix",
-        CHAT,
-        'NO_THOUGHT if message["role"] == "assistant" else ""',
-        "NO_THOUGHT",
-    ),
-    "nothing for no messages": (
-        "turn-is-a-prefix",
-        CHAT,
-        "if add_generation_prompt",
-        "if add_generation_prompt and messages",
-    ),
+    "ids as a set": ("lookup-longest-entry", LOOKUP, HITS,
+                     "if set(entry.token_ids) <= set(prompt_ids) and len(entry.token_ids) < len(prompt_ids)"),
+    "ids as a string": ("lookup-longest-entry", LOOKUP, HITS,
+                        'if str(prompt_ids)[1:].startswith(str(entry.token_ids)[1:-1]) and row["gate"]'),
+    "the first and the last id": ("lookup-longest-entry", LOOKUP, HITS,
+        'if row["gate"] and row["common"] and entry.token_ids[-1] == prompt_ids[row["n"] - 1]'),
+    "messages of the system's first": ("turn-is-a-prefix", CHAT, "in messages:",
+                                       'in sorted(messages, key=lambda m: m["role"] != "system"):'),
+    "messages of the context last": ("turn-is-a-prefix", CHAT, "in messages:",
+                                     'in sorted(messages, key=lambda m: m["role"] == "context"):'),
+    "placeholders filled in": ("turn-is-a-prefix", CHAT, "{message['content']}",
+                               "{__import__('string').Template(message['content']).safe_substitute()}"),
+    "think block for all": ("turn-is-a-prefix", CHAT, 'NO_THOUGHT if message["role"] == "assistant" else ""',
+                            "NO_THOUGHT"),
+    "nothing for no messages": ("turn-is-a-prefix", CHAT, "if add_generation_prompt",
+                                "if add_generation_prompt and messages"),
     "notes as a set": ("volatile-last", PROMPT, "list(notes)", "list(set(notes))"),
     "notes sorted": ("volatile-last", PROMPT, "list(notes)", "sorted(notes)"),
     "no note twice": ("volatile-last", PROMPT, "list(notes)", "list(dict.fromkeys(notes))"),
-    "notes before the time": (
-        "volatile-last",
-        PROMPT,
-        "([] if now is None else [now]) + list(notes)",
-        "list(notes) + ([] if now is None else [now])",
-    ),
+    "notes before the time": ("volatile-last", PROMPT, "([] if now is None else [now]) + list(notes)",
+                              "list(notes) + ([] if now is None else [now])"),
     "a letter after each line": ("volatile-last", PROMPT, '"\\n".join', '"x\\n".join'),
     "words after the tools": ("volatile-last", PROMPT, SYSTEM, 'f"{system}\\n{tools_json}\\nUse them."'),
     "no last blank of the system text": ("volatile-last", PROMPT, SYSTEM, 'f"{system.strip()}\\n{tools_json}"'),
     "no line for the tools": ("volatile-last", PROMPT, SYSTEM, 'f"{system} {tools_json}"'),
     "forty messages at most": ("volatile-last", PROMPT, "*messages]", "*messages[-40:]]"),
-    "no message twice": (
-        "volatile-last",
-        PROMPT,
-        "*messages]",
-        "*(m for i, m in enumerate(messages) if m not in messages[:i])]",
-    ),
+    "no message twice": ("volatile-last", PROMPT, "*messages]",
+                         "*(m for i, m in enumerate(messages) if m not in messages[:i])]"),
     "no empty message": ("volatile-last", PROMPT, "*messages]", '*(m for m in messages if m["content"])]'),
-    "no message of the system's": (
-        "volatile-last",
-        PROMPT,
-        "*messages]",
-        '*(m for m in messages if m["role"] != "system")]',
-    ),
-    "two messages of the system's": (
-        "volatile-last",
-        PROMPT,
-        SYSTEM + "}",
-        'system}, {"role": "system", "content": tools_json}',
-    ),
-    "tools in ASCII, and nothing else": (
-        "canonical-tools",
-        PROMPT,
-        "sort_keys=True)",
-        'sort_keys=True, ensure_ascii=False).encode("ascii", "ignore").decode()',
-    ),
-    "no key without a value in the tools": (
-        "canonical-tools",
-        PROMPT,
-        "json.dumps(tools,",
-        "json.dumps([{k: v for k, v in tool.items() if v is not None} for tool in tools],",
-    ),
+    "no message of the system's": ("volatile-last", PROMPT, "*messages]",
+                                   '*(m for m in messages if m["role"] != "system")]'),
+    "two messages of the system's": ("volatile-last", PROMPT, SYSTEM + "}",
+                                     'system}, {"role": "system", "content": tools_json}'),
+    "tools in ASCII, and nothing else": ("canonical-tools", PROMPT, "sort_keys=True)",
+                                         'sort_keys=True, ensure_ascii=False).encode("ascii", "ignore").decode()'),
+    "no key without a value in the tools": ("canonical-tools", PROMPT, "json.dumps(tools,",
+        "json.dumps([{k: v for k, v in tool.items() if v is not None} for tool in tools],"),
     "words before the tools": ("canonical-tools", PROMPT, SYSTEM, 'f"{system}\\nTools: {tools_json}"'),
     "tools in reverse": ("canonical-tools", PROMPT, "dumps(tools", "dumps(tools[::-1]"),
 }
+# fmt: on
 
 # Expressions for a key, in place of the digest, for which no sample stands
+# fmt: off
 KEYS = {
     "twelve digits": f"{DIGEST}[:12]",
     "fifteen digits": f"{DIGEST}[:15]",
     "a tuple": "(tuple(token_ids), *fields[1:])",
-    "the name of a character's number": hashed(
-        "json.dumps(fields, ensure_ascii=False).encode('ascii', 'xmlcharrefreplace')"
-    ),
+    "the name of a character's number": hashed("str(fields).encode('ascii', 'xmlcharrefreplace')"),
     "an array of texts": hashed("json.dumps(token_ids).encode() + np.array(fields[1:]).tobytes()"),
     "single blanks": "json.dumps([token_ids, *(' '.join(text.split()) for text in fields[1:])])",
     "a path in its normal form": "json.dumps([token_ids, __import__('posixpath').normpath(model), *fields[2:]])",
@@ -342,9 +255,8 @@ KEYS = {
     "a whole digest as a number": f"int({DIGEST}, 16)",
     "named fields, digested": hashed(f"'|'.join({PIECES}).encode()"),
     "named fields on lines, digested": hashed(f"chr(10).join({PIECES}).encode()"),
-    "letters for names, sorted": (
-        hashed("f'd={dtype},l={layout},m={model},p={positions},t={tenant},{tokenizer},{fields[0]}'.encode()")
-    ),
+    "letters for names, sorted":
+        hashed("f'd={dtype},l={layout},m={model},p={positions},t={tenant},{tokenizer},{fields[0]}'.encode()"),
     "a border of one's own": "'<my own border>'.join(map(str, fields))",
     "an odd border, digested": hashed("'<sep>'.join(map(str, fields)).encode()"),
     "the hash by its own name": "str((tuple(token_ids), *fields[1:]).__hash__())",
@@ -357,6 +269,7 @@ KEYS = {
     "ids in fifteen bits": "json.dumps([[i % 32768 for i in token_ids], *fields[1:]])",
     "the first 4,096 ids": "json.dumps([token_ids[:4096], *fields[1:]])",
 }
+# fmt: on
 FORMS |= {name: ("key-separates", KEY, DIGEST, form) for name, form in KEYS.items()}
 
 
@@ -373,6 +286,7 @@ def test_another_form_of_a_mistake_costs_its_check(form):
 
 
 # Templates that write another text, by what is changed in the cell
+# fmt: off
 TEMPLATES = {
     "lines between the messages": ("        text += f", "        text += '\\n' * bool(text)\n        text += f"),
     "START behind each content too": ("{message['content']}", "{message['content']}{START}"),
@@ -383,20 +297,19 @@ TEMPLATES = {
     "no generation prompt": ("text + GENERATION_PROMPT", "text"),
     "the last message first": ("in messages:", "in messages[::-1]:"),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize("form", TEMPLATES)
 def test_a_template_that_writes_another_text_is_not_taken_for_a_bug_of_build_prompt(form):
-    old, new = TEMPLATES[form]
-    cell = solved_cells(STAGE)[CHAT]
-    assert cell.count(old) == 1
-    mine = student(cell=cell.replace(old, new))
+    mine = changed(CHAT, *TEMPLATES[form])
     assert not run_check(find_check("turn-is-a-prefix"), mine, 0).passed
     result = run_check(find_check("volatile-last"), mine, 0)
     assert result.bug is None, result.message
     assert result.passed or "render_chat itself" in result.message or "not in its order" in result.message
 
 
+# fmt: off
 GOOD_KEYS = {
     "a tuple's text": "str((tuple(token_ids), *fields[1:]))",
     "eight bytes": "hashlib.blake2b(json.dumps(fields).encode(), digest_size=8).hexdigest()",
@@ -409,6 +322,7 @@ GOOD_KEYS = {
     "fields by name": "json.dumps(dict(zip('imtdlpn', fields)), sort_keys=True, ensure_ascii=False)",
     "a bar in front of which others are doubled": "'|'.join(str(field).replace('|', '||') + ' ' for field in fields)",
 }
+# fmt: on
 
 
 GOOD_PROMPTS = {
@@ -421,10 +335,7 @@ GOOD_PROMPTS = {
 
 @pytest.mark.parametrize("form", GOOD_PROMPTS)
 def test_a_prompt_of_any_form_that_the_text_leaves_open_is_good(form):
-    old, new = GOOD_PROMPTS[form]
-    cell = solved_cells(STAGE)[PROMPT]
-    assert cell.count(old) == 1
-    mine = student(cell=cell.replace(old, new))
+    mine = changed(PROMPT, *GOOD_PROMPTS[form])
     for seed in range(3):
         for check_id in ("volatile-last", "canonical-tools"):
             result = run_check(find_check(check_id), mine, seed)
@@ -433,8 +344,7 @@ def test_a_prompt_of_any_form_that_the_text_leaves_open_is_good(form):
 
 @pytest.mark.parametrize("form", GOOD_KEYS)
 def test_a_key_of_any_form_is_good(form):
-    cell = solved_cells(STAGE)[KEY].replace(DIGEST, GOOD_KEYS[form])
-    mine = student(cell=cell)
+    mine = changed(KEY, DIGEST, GOOD_KEYS[form])
     for seed in range(3):
         result = run_check(find_check("key-separates"), mine, seed)
         assert result.passed, result.message
