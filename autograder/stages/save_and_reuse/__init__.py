@@ -4,8 +4,5 @@
 from autograder.stages.save_and_reuse import steps  # noqa: F401
 from autograder.stages.save_and_reuse import saved  # noqa: F401
 from autograder.stages.save_and_reuse import reuse  # noqa: F401
-from autograder.stages.save_and_reuse import kept  # noqa: F401
-from autograder.stages.save_and_reuse import used  # noqa: F401
-from autograder.stages.save_and_reuse import refusals  # noqa: F401
 from autograder.stages.save_and_reuse import files  # noqa: F401
 from autograder.stages.save_and_reuse import file_refusals  # noqa: F401

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from autograder.judge.bugs import KEYS_VALUES_SWAPPED, LAYERS_AS_TEXT, Bug
+from autograder.judge.bugs import KEYS_VALUES_SWAPPED, LAYERS_AS_TEXT
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV
 from autograder.judge.student import Handle, Student, StudentError
-from autograder.judge.words import tokens
-from autograder.stages.save_and_reuse import bugs as own
-from autograder.stages.save_and_reuse.shared import STAGE, append_rows, expect_same, same_bits
+from autograder.stages.save_and_reuse.shared import STAGE, append_rows, case, expect_same, same_bits
 
 FOLDER = "Saved prefixes"
+WRITE, READ = "write_prefix_cache", "read_prefix_cache"
 
 
 @check(
@@ -24,7 +23,7 @@ FOLDER = "Saved prefixes"
 def cache_file_round_trip(student: Student, cases: Cases) -> None:
     """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
     small, middle, _ = cases.odd
-    read, files = [], []
+    files = []
     student.write_file(f"{FOLDER}/another", b"")
     for model, p, path in (
         (small, small.config.n_ctx, "prefix.safetensors"),
@@ -33,20 +32,18 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
         (small, 3, "prefix.safetensors"),  # over the first file
         (small, 3, f"{FOLDER}/prefix.safetensors"),
     ):
-        ids, where = cases.ids(model, p, path), f"for a prefix of {tokens(p)} on {model.about}"
+        ids, where = cases.ids(model, p, path), case(model, p)
         cache = student.make_cache(model, model.reference.run(ids).kv)
         before = student.read_cache(cache)
         data = write_to(student, path, cache, ids, model, where)
-        expect_same(before, student.read_cache(cache), model, p, "writing it to a file")
-        moved = file_name(cases, "moved", len(read))  # what is read must be in the file, and in nothing else
+        expect_same(before, student.read_cache(cache), where, "writing it to a file")
+        moved = file_name(cases, "moved", len(files))  # what is read must be in the file, and in nothing else
         student.write_file(moved, data)
         back = expect_back(student, moved, model, ids, before, f"from its bytes under another name, {where}")
         expect_back(student, path, model, ids, before, where)
-        files.append((data, model, ids, before, where))
-        read.append((back, before))
-    for back, before in read:
-        if not same_bits(student.read_cache(back), before):
-            raise Failure(None, "A cache that was read is no longer what it was after other files were read.")
+        files.append((back, data, model, ids, before, where))
+    if not all(same_bits(student.read_cache(back), before) for back, _, _, _, before, _ in files):
+        raise Failure(None, "A cache that was read is no longer what it was after other files were read.")
     try:
         append_rows(student, back, before)
     except StudentError:
@@ -54,7 +51,7 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
     else:
         expect_back(student, path, model, ids, before, "after rows were appended to what was read before")
     if student.begin_anew():
-        for i, (data, model, ids, before, where) in enumerate(files):
+        for i, (_, data, model, ids, before, where) in enumerate(files):
             path = file_name(cases, "elsewhere", i)
             student.write_file(path, data)
             expect_back(student, path, model, ids, before, f"in another process, {where}")
@@ -67,43 +64,33 @@ def file_name(cases: Cases, *label: object) -> str:
 
 def write_to(student: Student, path: str, cache: Handle, ids: list[int], model: JudgeModel, where: str) -> bytes:
     """What write_prefix_cache writes at the path; Failure when there is no file."""
-    student.handle("write_prefix_cache", path, cache, ids, model)
+    student.handle(WRITE, path, cache, ids, model)
     if not student.file_exists(path):
-        added = any(student.file_exists(path + ending) for ending in (".npz", ".npy", ".safetensors"))
-        detail = f"After write_prefix_cache, there is no file at the path given ({where})."
-        raise Failure(None, detail, own.SUFFIX_ADDED_TO_PATH if added else None)
+        raise Failure(None, f"After write_prefix_cache, there is no file at the path given ({where}).")
     return student.read_file(path)
 
 
 def expect_back(student: Student, path: str, model: JudgeModel, ids: list[int], kv: KV, where: str) -> Handle:
     """The cache that read_prefix_cache gives, which must be this one, with these ids."""
     try:
-        pair = student.handle("read_prefix_cache", path, model)
+        pair = student.handle(READ, path, model)
     except StudentError as error:
         if error.unwritten:
             raise
         raise Failure(None, f"A file that fits is not read: {error.sentence[:-1]} ({where}).") from None
     try:
-        back, back_ids = (
-            student.method(pair, "__getitem__", i, returns=form) for i, form in enumerate(("handle", "ids"))
-        )
+        back = student.method(pair, "__getitem__", 0, returns="handle")
+        back_ids = student.method(pair, "__getitem__", 1, returns="ids")
     except StudentError:
         raise Failure(None, "read_prefix_cache does not return a pair (saved, prefix_ids).") from None
     if back_ids != ids:
         raise Failure(None, f"The prefix ids that came back are not those that were written ({where}).")
     actual = student.read_cache(back)
-    if not same_bits(actual, kv):
-        raise Failure(
-            None, f"The keys and values that came back are not those that were written ({where}).", _bug_of(actual, kv)
-        )
-    return back
-
-
-def _bug_of(actual: KV, written: KV) -> Bug | None:
-    if same_bits(actual, [(v, k) for k, v in written]):
-        return KEYS_VALUES_SWAPPED
-    if same_bits(actual, [written[i] for i in sorted(range(len(written)), key=str)]):
-        return LAYERS_AS_TEXT
-    first_heads = [[(k[:1], v[:1]) for k, v in kv] for kv in (actual, written)]
-    same_shapes = [[(k.shape, v.shape) for k, v in kv] for kv in (actual, written)]
-    return own.VIEW_WRITTEN if same_shapes[0] == same_shapes[1] and same_bits(*first_heads) else None
+    if same_bits(actual, kv):
+        return back
+    suspects = (
+        (KEYS_VALUES_SWAPPED, [(v, k) for k, v in kv]),
+        (LAYERS_AS_TEXT, [kv[i] for i in sorted(range(len(kv)), key=str)]),
+    )
+    bug = next((bug for bug, wrong in suspects if same_bits(actual, wrong)), None)
+    raise Failure(None, f"The keys and values that came back are not those that were written ({where}).", bug)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from autograder.judge.bugs import HALF_PRECISION, Bug
+from autograder.judge.bugs import HALF_PRECISION
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
-from autograder.judge.compare import Sweep, expect_close, matches
+from autograder.judge.compare import Suspects, Sweep, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Student
-from autograder.judge.words import count, tokens
-from autograder.stages.save_and_reuse.shared import (
-    STAGE,
-    UNIT,
-    rows_of,
-    save_prefix,
-    saved_rows,
-    with_room_for_chunks,
-)
+from autograder.judge.words import count
+from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, with_room_for_chunks
 from autograder.stages.save_and_reuse.suspects import wrong_saved
 
 
@@ -43,52 +38,40 @@ def saved_prefix_exact(student: Student, cases: Cases) -> None:
         ids = cases.ids(model, max(lengths), "prefix")
         for p in lengths:
             with sweep.at(p):
-                saved = save_prefix(student, ids[:p], model)
-                _expect_rows(saved_rows(student, saved), model, ids, p)
+                _expect_rows(student, model, ids, p, sweep.close)
     sweep.finish()
-    _expect_the_models_own(student, cases, small)
+    # The same ids, saved with one model and then with another of its shape
+    prefix, other = cases.ids(small, 6, "of two models"), random_judge_model(small.config, cases.number("another"))
+    student.handle(SAVE, prefix, small)
+    _expect_rows(student, other, prefix, len(prefix))
 
 
-def _expect_the_models_own(student: Student, cases: Cases, model: JudgeModel) -> None:
-    """The same ids, saved with one model and with another of its shape."""
-    prefix, other = cases.ids(model, 6, "of two models"), random_judge_model(model.config, cases.number("another"))
-    save_prefix(student, prefix, model)
-    _expect_rows(saved_rows(student, save_prefix(student, prefix, other)), other, prefix, len(prefix))
-
-
-def _expect_rows(kv: KV, model: JudgeModel, ids: list[int], p: int) -> None:
-    """The keys and values are those of ids[:p], to float32."""
-    config, place = model.config, f"for a prefix of {tokens(p)} on {model.about}"
+def _expect_rows(
+    student: Student, model: JudgeModel, ids: list[int], p: int, close: Callable[..., None] = expect_close
+) -> None:
+    """The keys and values that are saved are those of ids[:p], to float32."""
+    saved: KV = student.read_cache(student.handle(SAVE, ids[:p], model), SAVE)
     right = part_of_rows(model.reference.run(ids).kv, 0, p)  # a later token changes no earlier row
-    if len(kv) != config.n_layer:
-        raise Failure(None, f"The cache has {count(len(kv), 'layer')} where the model has {config.n_layer} ({place}).")
-    shapes = {a.shape for pair in kv for a in pair}
-    if {(n_head, head_dim) for n_head, _, head_dim in shapes} != {(config.n_head, config.head_dim)}:
-        shape = list(right[0][0].shape)
-        detail = f"Keys and values have shape {list(kv[0][0].shape)} where {shape} is expected ({place})."
-        raise Failure(None, f"{detail} The axes are [n_head, n_seq, head_dim].")
-    counts = {n_seq for _, n_seq, _ in shapes}
-    if counts != {p}:
-        belong = "belongs" if p == 1 else "belong"
-        detail = f"The layers have {rows_of(counts)} where {p} {belong} ({place})."
-        raise Failure(None, detail, _bug_of_content(kv, model, ids[:p]))
-    for layer, (actual, expected) in enumerate(zip(kv, right, strict=True)):
-        for name, a, e in zip(("keys", "values"), actual, expected, strict=True):
-            scale = float(np.sqrt((e**2).mean()))  # float32 is right to 1e-5 of it, float16 to 1e-3
-            options = {"atol": 1e-4 * scale, "rtol": 1e-4, "axes": ("head", "row", "element")}
-            try:
-                expect_close(a, e, name=f"Layer {layer}'s array of {name}", where=place, **options)
-            except Failure as failure:
-                raise Failure(None, failure.detail, _bug_of_content(kv, model, ids[:p])) from None
+    if len(saved) != len(right):
+        raise Failure(None, f"The cache has {count(len(saved), 'layer')} instead of {len(right)} ({case(model, p)}).")
+    for layer in range(len(right)):
+        for part, name in enumerate(("keys", "values")):
+            actual, expected = saved[layer][part], right[layer][part]
+            scale = float(np.sqrt((expected**2).mean()))  # float32 is right to 1e-5 of it, float16 to 1e-3
+            close(
+                actual,
+                expected,
+                name=f"Layer {layer}'s array of {name}",
+                where=case(model, p),
+                axes=("head", "row", "element"),
+                suspects=_suspects(actual, model, ids[:p], layer, part),
+                atol=1e-4 * scale,
+                rtol=1e-4,
+            )
 
 
-def _bug_of_content(kv: KV, model: JudgeModel, prefix: list[int]) -> Bug | None:
-    flat = np.concatenate([a.ravel() for pair in kv for a in pair])
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(flat).all() and flat.any() and (flat == flat.astype(np.float16)).all():
-            return HALF_PRECISION
+def _suspects(actual: np.ndarray, model: JudgeModel, prefix: list[int], layer: int, part: int) -> Suspects:
+    if actual.any():
+        yield HALF_PRECISION, lambda: actual.astype(np.float16)
     for bug, wrong in wrong_saved(model, prefix):
-        pairs = zip(kv, wrong(), strict=True)
-        if all(matches(a, b) for one, two in pairs for a, b in zip(one, two, strict=True)):
-            return bug
-    return None
+        yield bug, lambda wrong=wrong: wrong()[layer][part]

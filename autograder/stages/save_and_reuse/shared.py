@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from autograder.stages.save_and_reuse.suspects import reuse_suspects
 
 STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
+REUSE, SAVE = "generate_with_prefix", "save_prefix_cache"
 # Reuse that gives wrong logits, or changes what the next request finds, is no reuse: five checks look for right answers
 # and for a saved cache that is kept, and fail together.
 TOGETHER = "Reuse counts as a whole: its logits are right, and no request changes the saved cache."
@@ -30,45 +32,10 @@ def with_room_for_chunks(cases: Cases) -> JudgeModel:
     return cases.random_model(replace(cases.long.config, n_ctx=290))
 
 
-def case(model: JudgeModel, n_prefix: int, n_suffix: int) -> str:
+def case(model: JudgeModel, n_prefix: int, n_suffix: int | None = None) -> str:
     """The case in words."""
-    return f"for a prefix of {n_prefix} and a suffix of {tokens(n_suffix)} on {model.about}"
-
-
-def rows_of(counts: set[int]) -> str:
-    """The numbers of rows of the layers: "1 row", "3 to 5 rows"."""
-    return count(min(counts), "row") if len(counts) == 1 else f"{min(counts)} to {max(counts)} rows"
-
-
-def save_prefix(student: Student, prefix: list[int], model: JudgeModel) -> Handle:
-    """What save_prefix_cache of the student's returns."""
-    return student.handle("save_prefix_cache", prefix, model)
-
-
-def reuse_prefix(student: Student, saved: Handle, p: int, suffix: list[int], model: JudgeModel) -> np.ndarray:
-    """What generate_with_prefix of the student's returns."""
-    try:
-        return student.array("generate_with_prefix", saved, p, suffix, model)
-    except StudentError as error:
-        if error.message.startswith("the result is not an array of numbers but NoneType"):
-            raise Failure(None, "generate_with_prefix returned None.", own.NOTHING_RETURNED) from None
-        if error.type in ("AttributeError", "TypeError"):
-            saved_rows(student, saved)  # where there are none to be had, it is save_prefix_cache that is wrong
-        raise
-
-
-def saved_rows(student: Student, saved: Handle) -> KV:
-    """The keys and values of what save_prefix_cache returned."""
-    try:
-        return student.read_cache(saved, "save_prefix_cache")
-    except StudentError as error:
-        kind = re.search(r"'([\w.]+)' object has no attribute 'layers'", error.message)
-        if kind:
-            bug = own.NOTHING_RETURNED if kind[1] == "NoneType" else own.NOT_A_CACHE
-            raise Failure(None, f"save_prefix_cache returned no cache but a {kind[1]}.", bug) from None
-        if "NoneType" in error.message:
-            raise Failure(None, "What save_prefix_cache returned has no rows.") from None
-        raise
+    suffix = "" if n_suffix is None else f" and a suffix of {tokens(n_suffix)}"
+    return f"for a prefix of {tokens(n_prefix)}{suffix} on {model.about}"
 
 
 def expect_right(
@@ -77,21 +44,31 @@ def expect_right(
     model: JudgeModel,
     prefix: list[int],
     suffix: list[int],
-    close: Callable = expect_close,
-    prop: str | None = TOGETHER,
+    close: Callable[..., None] = expect_close,
 ) -> np.ndarray:
     """The answer to a request, which must be right. close: expect_close, or that of a Sweep."""
-    answer = reuse_prefix(student, saved, len(prefix), suffix, model)
+    answer = student.array(REUSE, saved, len(prefix), suffix, model)
     close(
         answer,
         model.reference.logits(prefix + suffix)[-1],
-        name="generate_with_prefix",
+        name=REUSE,
         axes=("id",),
         where=case(model, len(prefix), len(suffix)),
         suspects=reuse_suspects(model, prefix, suffix),
-        prop=prop,
     )
     return answer
+
+
+def same_answer(
+    student: Student, saved: Handle, p: int, suffix: list[int], model: JudgeModel, answer: np.ndarray
+) -> bool:
+    """Whether a request that should end in another answer, or in a clear error, gives this one."""
+    try:
+        return matches(student.array(REUSE, saved, p, suffix, model), answer)
+    except StudentError as error:
+        if error.loud:
+            return False
+        raise
 
 
 def append_rows(student: Student, cache: Handle, kv: KV) -> None:
@@ -102,97 +79,76 @@ def append_rows(student: Student, cache: Handle, kv: KV) -> None:
 
 
 def same_bits(a: KV, b: KV) -> bool:
-    """Whether two caches hold the same numbers, each in float32 or float64."""
-    return len(a) == len(b) and all(map(np.array_equal, _arrays(a), _arrays(b)))
+    """Whether two caches hold the same numbers to the bit, each in float32 or float64."""
+    return _content(a) == _content(b)
 
 
-def _arrays(kv: KV) -> list[np.ndarray]:
-    return [array for pair in kv for array in pair]
+def _content(kv: KV) -> list[tuple[tuple[int, ...], bytes]]:
+    return [(a.shape, a.astype(np.float64).tobytes()) for pair in kv for a in pair]
 
 
-def expect_same(
-    before: KV, after: KV, model: JudgeModel, p: int, event: str, by_error: bool = False, prop: str | None = None
-) -> None:
-    """Pass when the saved cache is to the bit what it was before the event.
-
-    by_error: whether the event was a request that is refused, with its own prefix_len.
-    """
-    where = f"(for a prefix of {tokens(p)} on {model.about})"
-    if len(before) != len(after):
-        has = f"has {count(len(after), 'layer')} instead of {len(before)}" if after else "has no layers any more"
-        raise Failure(prop, f"After {event}, the saved cache {has} {where}.")
-    changed = [new for old, new in zip(before, after, strict=True) if _content(old) != _content(new)]
-    if not changed:
+def expect_same(before: KV, after: KV, where: str, event: str) -> None:
+    """Pass when the saved cache is to the bit what it was before the event."""
+    if same_bits(before, after):
         return
-    n_rows = {a.shape[1] for pair in changed for a in pair}
-    bug = None
-    if n_rows == {p}:
-        what, bug = "other numbers", own.SAVED_ROWS_OVERWRITTEN
-    else:
-        what = f"{rows_of(n_rows)} instead of {p}"
-        if by_error:
-            bug = own.LEFT_BY_ERROR
-        elif max(n_rows) > p:
-            bug = own.SAVED_CACHE_GROWS if len(changed) == len(before) else own.CLONE_INCOMPLETE
-    detail = f"After {event}, {len(changed)} of {len(before)} layers {'has' if len(changed) == 1 else 'have'} {what}"
-    raise Failure(prop, f"{detail} {where}.", bug)
+    was, now = _size(before), _size(after)
+    detail = (
+        f"After {event}, the saved cache has {'other numbers' if was == now else f'{now} instead of {was}'} ({where})."
+    )
+    more = sum(k.shape[1] for k, _ in after) > sum(k.shape[1] for k, _ in before)
+    raise Failure(None, detail, own.SAVED_CACHE_GROWS if more else None)
 
 
-def _content(arrays: tuple[np.ndarray, np.ndarray]) -> list[tuple[tuple[int, ...], bytes]]:
-    return [(a.shape, a.tobytes()) for a in arrays]
+def _size(kv: KV) -> str:
+    rows = sorted({a.shape[1] for pair in kv for a in pair})
+    return f"{count(len(kv), 'layer')} of {' or '.join(map(str, rows))} rows"
 
 
-def same_answer(
-    student: Student, saved: Handle, p: int, suffix: list[int], model: JudgeModel, answer: np.ndarray
-) -> bool:
-    """Whether a request that should end in another answer, or in a clear error, gives this one."""
+def expect_kept(student: Student, cases: Cases, *more: tuple[JudgeModel, int]) -> None:
+    """Pass when requests are answered right, and they and one that raises half-way leave the saved cache as it was.
+
+    more: models and prefix lengths, beside those with suffixes of 3 and 1 rows past a buffer of 8, and when it is full.
+    """
+    for model, p in ((cases.odd[0], 7), (cases.odd[2], 8), *more):
+        prefix, suffix, where = cases.ids(model, p, "prefix"), cases.ids(model, 3, "suffix", p), case(model, p)
+        saved = student.handle(SAVE, prefix, model)
+        before = student.read_cache(saved, SAVE)
+        for n in (3, 1):
+            expect_right(student, saved, model, prefix, suffix[:n])
+            expect_same(before, student.read_cache(saved), where, "a request")
+        with contextlib.suppress(StudentError):  # how it ends is another check's question
+            student.array(REUSE, saved, p, [*suffix[:2], model.config.n_vocab, suffix[2]], model)
+        expect_same(before, student.read_cache(saved), where, "a request that raised half-way")
+
+
+def expect_kept_as_well(student: Student, cases: Cases) -> None:
+    """expect_kept, at the end of a check of something else."""
     try:
-        return matches(reuse_prefix(student, saved, p, suffix, model), answer)
-    except StudentError as error:
-        if error.loud:
-            return False
+        expect_kept(student, cases)
+    except Failure as failure:
+        failure.prop = TOGETHER
         raise
 
 
-def cases_of_keeping(cases: Cases) -> list[tuple[JudgeModel, int]]:
-    """Models and prefix lengths: with suffixes of 3 and 1 rows, past a buffer of 8 rows, and when it is full."""
-    small, _, large = cases.odd
-    return [(small, 7), (large, 8)]
+def expect_refusals(student: Student, calls: Iterable[tuple[Any, ...]]) -> None:
+    """Pass when all calls raise a ValueError or an IndexError; else a Failure of the first, with a list of the others.
 
-
-def expect_kept_everywhere(student: Student, cases: Cases) -> None:
-    for model, p in cases_of_keeping(cases):
-        expect_kept(student, cases, model, p, TOGETHER)
-
-
-def expect_kept(student: Student, cases: Cases, model: JudgeModel, p: int, prop: str | None = None) -> None:
-    """Pass when requests are answered right, and they and one that raises half-way leave the saved cache as it was."""
-    prefix, suffix = cases.ids(model, p, "prefix"), cases.ids(model, 3, "suffix", p)
-    saved = save_prefix(student, prefix, model)
-    before = saved_rows(student, saved)
-    for n in (3, 1):
-        expect_right(student, saved, model, prefix, suffix[:n])
-        expect_same(before, student.read_cache(saved), model, p, "a request", prop=prop)
-    try_reuse(student, saved, p, [*suffix[:2], model.config.n_vocab, suffix[2]], model)
-    after = student.read_cache(saved)
-    expect_same(before, after, model, p, "a request that raised half-way", by_error=True, prop=prop)
-
-
-def try_reuse(student: Student, saved: Handle, p: int, suffix: list[int], model: JudgeModel) -> None:
-    """A request that should be refused, or goes elsewhere; how it ends is another check's question."""
-    try:
-        reuse_prefix(student, saved, p, suffix, model)
-    except StudentError as error:
-        if error.unwritten:
-            raise
-
-
-def finish_refusals(failed: list[tuple[str, str, Bug | None]]) -> None:
-    """Fail with the first attempt that did not end as it should, and list the others. (what, what happened, bug)."""
+    A call is (what, bug, name, *arguments); bug: what it is when the call returns.
+    """
+    failed: dict[str, tuple[str, Bug | None]] = {}
+    for what, bug, name, *arguments in calls:
+        try:
+            student.handle(name, *arguments)
+        except StudentError as error:
+            if error.loud:
+                continue
+            happened, bug = error.sentence[:-1], bug if error.type == "UnboundLocalError" else None
+        else:
+            happened = f"{name} returned as if nothing were wrong"
+        failed.setdefault(what, (f"For {what}, {happened}; a ValueError is expected.", bug))
     if not failed:
         return
-    what, happened, bug = failed[0]
-    more = list(dict.fromkeys(w for w, _, _ in failed[1:]))
+    (detail, bug), *_ = failed.values()
+    _, *more = failed
     more = [*more[:3], f"{len(more) - 3} more"] if len(more) > 4 else more
-    others = f" The same check fails for {'; '.join(more)}." if more else ""
-    raise Failure(None, f"For {what}, {happened}.{others}", bug)
+    raise Failure(None, f"{detail} The same check fails for {'; '.join(more)}." if more else detail, bug)

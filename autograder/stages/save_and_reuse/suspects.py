@@ -42,19 +42,14 @@ def reuse_suspects(
     def decode(positions, ids=suffix, past: KV | None = saved):
         return lambda: reference.run(ids, past=past, positions=positions).logits[-1]
 
-    right = range(p, p + s)
-    yield POSITIONS_RESET, decode(range(s))
-    shifts = [k for n in range(1, 9) for k in (n, -n) if p + k >= 0 and p + k + s <= n_ctx]
-    for k in shifts[:4]:
-        yield positions_shifted(k), decode(range(p + k, p + k + s))
-    if 2 * p + s <= n_ctx:
-        yield POSITIONS_COUNTED_TWICE, decode(range(2 * p, 2 * p + s))
+    starts = [(POSITIONS_RESET, 0), (POSITIONS_COUNTED_TWICE, 2 * p)]
+    starts += [(positions_shifted(k), p + k) for n in range(1, 9) for k in (n, -n)]
+    for bug, start in starts:
+        if 0 <= start <= n_ctx - s:
+            yield bug, decode(range(start, start + s))
     yield own.POSITION_STUCK, decode([p] * s)
     yield FIRST_TOKEN_LOGITS, lambda: whole.logits[p]
-    yield own.STOPS_ONE_EARLY, lambda: whole.logits[-2]
     yield own.ONLY_LAST_TOKEN, decode([p + s - 1], suffix[-1:])
-    yield CACHED_ROWS_IGNORED, decode(right, past=None)
+    yield CACHED_ROWS_IGNORED, decode(range(p, p + s), past=None)
     for bug, wrong in wrong_saved(model, prefix):
-        yield bug, lambda wrong=wrong: reference.run(suffix, past=wrong(), positions=right).logits[-1]
-    for k in shifts[4:]:
-        yield positions_shifted(k), decode(range(p + k, p + k + s))
+        yield bug, lambda wrong=wrong: decode(range(p, p + s), past=wrong())()

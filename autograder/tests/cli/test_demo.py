@@ -58,7 +58,7 @@ def test_the_class_is_of_some_size_and_of_both_kinds():
 
 
 def test_the_class_has_the_styles_and_the_mistakes_that_people_show_first():
-    right = ["lists", "preallocated", "concatenated", "token-major", "float64"]
+    right = ["lists", "concatenated", "token-major", "float64", "strict-length"]
     wrong = {"positions-reset", "positions-plus-one", "saved-cache-mutated", "shallow-clone", "one-layer-cloned"}
     wrong |= {"prefix-one-short", "first-suffix-logits", "recomputes", "raises", UNSOLVED}
     chosen = sample_class()
