@@ -14,11 +14,9 @@ BlockId = tuple[str, tuple[int, ...]]  # whose block it is, and all ids up to it
 class Rules:
     """How a store decides. The default is right."""
 
-    evicts: str = "least recently used"  # "first in", "most recently used", "shortest"
+    first_in: bool = False  # evicts what came first, not what was used least recently
     leaves_first: bool = True
     match_is_use: bool = True
-    put_is_use: bool = True
-    spares_its_run: bool = True  # the blocks of the prompt that is put in
     leaves_a_token: bool = True
 
 
@@ -42,43 +40,31 @@ class PlainStore:
         if self.rules.leaves_a_token:
             ends = ends[: (len(token_ids) - 1) // self.block_size]
         n = next((i for i, block in enumerate(ends) if block not in self.used), len(ends))
-        self._use(ends[:n], self.rules.match_is_use)
+        self._use(ends[:n] if self.rules.match_is_use else [])
         return n
 
     def put(self, token_ids: list[int], owner: str) -> None:
-        blocks = self._blocks(token_ids, owner)
-        own = []
-        for block in blocks:
+        own: list[BlockId] = []
+        for block in self._blocks(token_ids, owner):
             if block not in self.used:
                 if len(self) >= self.capacity and not self._evict(own):
                     break
                 self.used[block] = self._time
             own.append(block)
-        self._use(own, self.rules.put_is_use)
+        self._use(own)
 
     def _blocks(self, token_ids: list[int], owner: str) -> list[BlockId]:
         size = self.block_size
         return [(owner, tuple(token_ids[:end])) for end in range(size, len(token_ids) + 1, size)]
 
-    def _use(self, blocks: list[BlockId], counts: bool) -> None:
+    def _use(self, blocks: list[BlockId]) -> None:
         self._time += 1
-        for block in blocks if counts else ():
-            self.used[block] = self._time
+        self.used |= dict.fromkeys(blocks, self._time)
 
     def _evict(self, own: list[BlockId]) -> bool:
+        """Whether there was a block to evict, which is none of the prompt's own."""
         before = {(owner, ids[: -self.block_size]) for owner, ids in self.used}
-        free = [
-            block
-            for block in self.used
-            if not (self.rules.leaves_first and block in before) and not (self.rules.spares_its_run and block in own)
-        ]
-        if not free:
-            return False
-        order = {
-            "least recently used": lambda block: self.used[block],
-            "first in": lambda block: 0,
-            "most recently used": lambda block: -self.used[block],
-            "shortest": lambda block: len(block[1]),
-        }[self.rules.evicts]
-        del self.used[min(free, key=order)]
-        return True
+        free = [b for b in self.used if b not in own and not (self.rules.leaves_first and b in before)]
+        if free:
+            del self.used[free[0] if self.rules.first_in else min(free, key=self.used.__getitem__)]
+        return bool(free)

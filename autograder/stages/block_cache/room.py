@@ -11,13 +11,9 @@ from autograder.stages.block_cache.shared import STAGE, Call, Run, draw_prompts,
 
 ONE_MORE = [7]  # so that what match leaves is no question here
 WRONG_ORDERS = [
-    (bugs.FIRST_IN_EVICTED, Rules(evicts="first in")),
-    (bugs.NEWEST_EVICTED, Rules(evicts="most recently used")),
+    (bugs.FIRST_IN_EVICTED, Rules(first_in=True)),
     (bugs.MATCH_IS_NO_USE, Rules(match_is_use=False)),
-    (bugs.PUT_IS_NO_USE, Rules(put_is_use=False)),
     (bugs.ROOT_EVICTED, Rules(leaves_first=False)),
-    (bugs.ROOT_EVICTED, Rules(leaves_first=False, evicts="shortest")),
-    (bugs.OWN_RUN_EVICTED, Rules(spares_its_run=False)),
 ]
 
 

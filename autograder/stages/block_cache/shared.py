@@ -125,29 +125,17 @@ def expect_as_plain(student: Student, runs: Sequence[Run], suspects: Sequence[tu
     suspects: wrong rules; a bug is named when its rules, and no other bug's, explain all that was seen.
     """
     answers = [run.asked_of(student) for run in runs]
-    found = [list(map(_counted, run.calls, of_run)) for run, of_run in zip(runs, answers, strict=True)]
+    found = [[a if isinstance(a, int) else len(a) if isinstance(a, list) else None for a in run] for run in answers]
     for run, of_run, seen in zip(runs, answers, found, strict=True):
-        right = run.predicted()
-        for i, call in enumerate(run.calls):
+        for i, (call, right) in enumerate(zip(run.calls, run.predicted(), strict=True)):
             store = f"a store of {count(run.capacity, 'block')} of {count(run.block_size, 'token')}"
             where = f"in {store}, after {count(i, 'call')} of match and put"
-            if seen[i] != right[i]:
+            if seen[i] != right:
+                what = "match found" if call.name == "match" else "the blocks held after put are"
+                prompt = f"a prompt of {count(len(call.ids), 'token')}"
+                detail = f"For {prompt}, {what} {seen[i]} where {right} is right ({where})."
                 explain = {bug for bug, rules in suspects if [run.predicted(rules) for run in runs] == found}
-                bug = explain.pop() if len(explain) == 1 else None
-                raise Failure(None, f"{_difference(call, seen[i], right[i])} ({where}).", bug)
-            if call.name == "match":
-                rows = kv_of(call.ids, call.tenant, run.shape)
-                if not same_rows(of_run[i], blocks_of(rows, run.block_size, right[i])):
-                    raise Failure(None, f"match gave other rows than those that were put in ({where}).")
-
-
-def _counted(call: Call, answer: Any) -> Any:
-    return answer if call.name == "put" else len(answer) if isinstance(answer, list) else None
-
-
-def _difference(call: Call, found: Any, right: int) -> str:
-    if call.name == "put":
-        return f"After put, len is {found}; the blocks that are held should be {right}"
-    got = "no list" if found is None else count(found, "block")
-    can = f"{count(right, 'block')} can be reused"
-    return f"For a prompt of {count(len(call.ids), 'token')}, match gave {got} where {can}"
+                raise Failure(None, detail, explain.pop() if len(explain) == 1 else None)
+            rows = blocks_of(kv_of(call.ids, call.tenant, run.shape), run.block_size, right)
+            if call.name == "match" and not same_rows(of_run[i], rows):
+                raise Failure(None, f"match gave other rows than those that were put in ({where}).")
