@@ -46,14 +46,14 @@ STAGES = (
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=3,
+        version=4,
     ),
     Stage(
         "failure-modes",
         5,
         "How prefix reuse fails",
         ("longest_common_prefix", "lookup", "explain_miss", "render_chat", "build_prompt", "cache_key"),
-        version=2,
+        version=3,
     ),
     Stage("block-cache", 6, "A store of blocks", ("block_keys", "BlockStore", "serve", "quantize", "dequantize")),
     Stage(
