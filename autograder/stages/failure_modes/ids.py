@@ -157,14 +157,12 @@ def _hits(entries: list[Ids], prompt: Ids) -> list[Ids]:
     return [e for e in entries if len(e) < len(prompt) and prompt[: len(e)] == e]
 
 
-def _matched_then_gated(entries: list[Ids], prompt: Ids) -> Ids | None:
-    best = _longest(entries, prompt)
-    return best if best is not None and len(best) < len(prompt) else None
+def _if_hit(best: Ids | None, entries: list[Ids], prompt: Ids) -> Ids | None:
+    return best if best in _hits(entries, prompt) else None
 
 
 def _gated_then_matched(entries: list[Ids], prompt: Ids) -> Ids | None:
-    best = max((e for e in entries if len(e) < len(prompt)), key=len, default=None)
-    return best if best is not None and prompt[: len(best)] == best else None
+    return _if_hit(max((e for e in entries if len(e) < len(prompt)), key=len, default=None), entries, prompt)
 
 
 def _shares_most(entries: list[Ids], prompt: Ids) -> Ids | None:
@@ -178,7 +176,7 @@ LOOKUP_VARIANTS = [
     (bugs.LOOKUP_NOT_LONGEST, lambda entries, prompt: next(reversed(_hits(entries, prompt)), None)),
     (bugs.LOOKUP_NOT_LONGEST, lambda entries, prompt: min(_hits(entries, prompt), key=len, default=None)),
     (bugs.LOOKUP_RANKS_FIRST, _gated_then_matched),
-    (bugs.LOOKUP_RANKS_FIRST, _matched_then_gated),
+    (bugs.LOOKUP_RANKS_FIRST, lambda entries, prompt: _if_hit(_longest(entries, prompt), entries, prompt)),
     (bugs.LOOKUP_NEAR_MISS, _shares_most),
 ]
 

@@ -117,11 +117,9 @@ def _contents(student: Student, prompt: str, talk: Talk, with_context: bool, whe
     if in_place and not any(START in content for content in match.groups()):
         found = match.groups()
         return found[0], found[1] if with_context else ""
-    detail = (
-        "Between START and the role system, and GENERATION_PROMPT, there is not what render_chat makes of the system's"
-    )
-    last = "one of the role context" if with_context else "nothing else, as there is no time and no note"
-    raise Failure(None, f"{detail} message, the messages as they are, and {last}{where}.")
+    last = "one message of the role context" if with_context else "nothing else, as there is no time and no note"
+    detail = "The prompt is not what render_chat makes of the system's message, the messages as they are, and"
+    raise Failure(None, f"{detail} {last}{where}.")
 
 
 def _long_talk(cases: Cases) -> Talk:

@@ -12,24 +12,33 @@ from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.drawn import ODD_CONTENTS, Talk, draw_talk, out_of_turn
 from autograder.stages.failure_modes.shared import STAGE, START, common, expect_string, plain_chat
 
+Render = Callable[[Talk, bool], str]  # of messages, and whether the generation prompt is asked for
+
 
 def _never(message: dict[str, str]) -> bool:
     return False
 
 
-VARIANTS: tuple[tuple[Bug, Callable[[Talk, bool], str]], ...] = (
+def _only_latest(talk: Talk, asking: bool) -> str:
+    return plain_chat(talk, asking, lambda m: m is talk[-1] and m["role"] == "assistant")
+
+
+VARIANTS: tuple[tuple[Bug, Render], ...] = (
     (bugs.THINK_DROPPED, lambda talk, asking: plain_chat(talk, asking, _never)),
-    (
-        bugs.THINK_ONLY_LATEST,
-        lambda talk, asking: plain_chat(talk, asking, lambda m: m is talk[-1] and m["role"] == "assistant"),
-    ),
+    (bugs.THINK_ONLY_LATEST, _only_latest),
     (bugs.THINK_NOT_ASKED, lambda talk, asking: plain_chat(talk, asking, _never, prompt=f"{START}assistant\n")),
     (bugs.CONTENT_STRIPPED, lambda talk, asking: plain_chat(talk, asking, content=str.strip)),
     (bugs.HISTORY_ADDS_AN_END, lambda talk, asking: plain_chat(talk, asking, content="{}\n".format)),
 )
+NAMED = ({}, {"add_generation_prompt": False}, {"add_generation_prompt": True})  # each beginning is asked for so
 
 
-NAMED = ({}, {"add_generation_prompt": False}, {"add_generation_prompt": True})
+def _beginnings(talk: Talk, render: Render) -> list[str]:
+    return [render(talk[:n], kwargs.get("add_generation_prompt", False)) for n, kwargs in _asked(talk)]
+
+
+def _asked(talk: Talk) -> list[tuple[int, dict[str, bool]]]:
+    return [(n, kwargs) for n in range(len(talk) + 1) for kwargs in NAMED]
 
 
 @check(
@@ -43,21 +52,16 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
     """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
     for kind, talk in _talks(cases):
         where = f"in a conversation of {len(talk)} messages, with {kind}"
-        asked = [(n, kwargs) for n in range(len(talk) + 1) for kwargs in NAMED]
         try:
-            values = student.each_plain("render_chat", [((talk[:n],), kwargs) for n, kwargs in asked])
+            values = student.each_plain("render_chat", [((talk[:n],), kwargs) for n, kwargs in _asked(talk)])
         except StudentError as error:
             if error.kind != "raised" or error.stub:
                 raise
             raise Failure(None, f"{error.sentence[:-1]} ({where}, or at the beginning of one).") from None
-        texts = [expect_string("render_chat", value) for value in values]
-
-        def all_by(render: Callable[[Talk, bool], str], talk: Talk = talk, asked: list = asked) -> list[str]:
-            return [render(talk[:n], bool(kwargs.get("add_generation_prompt"))) for n, kwargs in asked]
-
-        if texts != all_by(plain_chat):
-            bug = next((bug for bug, render in VARIANTS if texts == all_by(render)), None)
-            raise Failure(None, f"{_difference(talk, texts, all_by(plain_chat))} ({where}).", bug)
+        texts, right = [expect_string("render_chat", value) for value in values], _beginnings(talk, plain_chat)
+        if texts != right:
+            bug = next((bug for bug, render in VARIANTS if texts == _beginnings(talk, render)), None)
+            raise Failure(None, f"{_difference(talk, texts, right)} ({where}).", bug)
 
 
 def _talks(cases: Cases) -> Iterator[tuple[str, Talk]]:

@@ -92,11 +92,10 @@ def expect_same(before: KV, after: KV, where: str, event: str) -> None:
     if same_bits(before, after):
         return
     was, now = _size(before), _size(after)
-    detail = (
-        f"After {event}, the saved cache has {'other numbers' if was == now else f'{now} instead of {was}'} ({where})."
-    )
+    became = "other numbers" if was == now else f"{now} instead of {was}"
     more = sum(k.shape[1] for k, _ in after) > sum(k.shape[1] for k, _ in before)
-    raise Failure(None, detail, own.SAVED_CACHE_GROWS if more else None)
+    bug = own.SAVED_CACHE_GROWS if more else None
+    raise Failure(None, f"After {event}, the saved cache has {became} ({where}).", bug)
 
 
 def _size(kv: KV) -> str:
