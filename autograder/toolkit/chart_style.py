@@ -150,6 +150,7 @@ def label_ends(figure: Any, axes: Any, ends: list[tuple[float, float, str, str]]
     for pixel, _, text, color, (x, y) in wanted:
         place = (pixel - box.y0) / box.height
         arrow = {"arrowstyle": "-", "color": color, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4}
+        arrow["relpos"] = (0, 0.5)  # from the label's edge: it runs through no other label
         axes.annotate(text, (x, y), (1.03, place), textcoords="axes fraction", va="center", color=color,
                       fontweight="bold", fontsize=9.5, arrowprops=arrow, annotation_clip=False)  # fmt: skip
 
@@ -172,4 +173,5 @@ def describe(model: Any) -> str:
     if model is None or isinstance(model, str):
         return model or ""
     config = getattr(model, "config", model)
-    return f"GPT-2 with {config.n_layer} blocks, {config.n_head} heads, n_embd {config.n_embd}, n_ctx {config.n_ctx}"
+    parts = ", ".join(f"{n} {name}{'s' * (n > 1)}" for n, name in ((config.n_layer, "block"), (config.n_head, "head")))
+    return f"GPT-2 with {parts}, n_embd {config.n_embd}, n_ctx {config.n_ctx}"

@@ -151,6 +151,7 @@ def bar_chart(
     axes.grid(axis="y", visible=False)
     axes.set_ylim(place - 0.75, -0.6)
     axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
+    axes.xaxis.set_major_formatter(lambda tick, _: exact(tick))
     axes.set_xlabel(with_unit(label, unit))
     finish(figure, axes, title, note, model, measured, n_threads)
     return Chart(figure, title, "\n".join(rows))
