@@ -40,6 +40,10 @@ def test(
         Path | None, typer.Option("--notebook", metavar="PATH", help="A notebook, or a Python file.")
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever the file is saved.")] = False,
+    hint: Annotated[
+        int,
+        typer.Option("--hint", min=1, max=3, help="1: what was seen; 2: also where to look; 3: also the cause."),
+    ] = 1,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="The trained model: tiny, gpt2, or a folder.")
     ] = None,
@@ -51,7 +55,7 @@ def test(
     from autograder.cli.test import run
 
     _end_tidily()
-    raise typer.Exit(run(stage=stage, notebook=notebook, watch=watch, model=model))
+    raise typer.Exit(run(stage=stage, notebook=notebook, watch=watch, hint=hint, model=model))
 
 
 @app.command(short_help="Say what is installed and what to do about what is missing.")

@@ -25,15 +25,18 @@ if TYPE_CHECKING:
 _INDENT = " " * 15
 
 
-def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | None) -> int:
-    """Run the checks once, or again whenever the file is saved; the exit status is 0 when all pass."""
+def run(*, stage: str | None, notebook: Path | None, watch: bool, hint: int, model: str | None) -> int:
+    """Run the checks once, or again whenever the file is saved; the exit status is 0 when all pass.
+
+    hint: how much is told of a failure, 1 to 3 (Result.told).
+    """
     if model:
         os.environ[MODEL_VARIABLE] = model  # for the checks, and for the worker that they talk to
     if chosen_model() == "tiny":
         use_one_thread()
     works = find_all_work() if stage is None and notebook is None and not watch else []
     if works:
-        return test_all(works)
+        return test_all(works, hint)
     work = find_work(stage, notebook)
     if chosen_model() != "tiny":
         from autograder.toolkit.model import load_model
@@ -42,18 +45,18 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, model: str | N
     if watch:
         from autograder.cli.watch import watch_file
 
-        return watch_file(work.path, lambda: test_once(work))
-    return test_once(work)
+        return watch_file(work.path, lambda: test_once(work, hint))
+    return test_once(work, hint)
 
 
-def test_all(works: list[Work]) -> int:
+def test_all(works: list[Work], hint: int) -> int:
     """Run the checks of every stage; a closing line for each, and then one for all."""
-    complete = sum(test_once(work) == 0 for work in works)
+    complete = sum(test_once(work, hint) == 0 for work in works)
     print(f"\n{complete} / {len(works)} stages complete", flush=True)
     return 0 if complete == len(works) else EXIT_FAILED
 
 
-def test_once(work: Work) -> int:
+def test_once(work: Work, hint: int) -> int:
     """Run the checks, print each as it ends and then the closing lines; the exit status."""
     from autograder.grading.grade import GradingError, grade_submission
     from autograder.judge.cases import VISIBLE_SEED
@@ -75,13 +78,15 @@ def test_once(work: Work) -> int:
                 trained=chosen_model(),
                 hide_inputs=False,
                 on_cell_error=lambda sentence: print(f"Before the checks, {sentence[:1].lower()}{sentence[1:]}\n"),
-                on_result=_print_result,
+                on_result=lambda result: _print_result(result, hint),
             )
         except GradingError as error:
             raise UserError(f"The checks could not be run: {error}.") from None
     for note in outcome.notes:
         if note.kind == "check-broke":  # the place in the judge, for whoever maintains it
             print(note.sentence)
+    if any(result.told(hint) != result.told() and result.bug != NOT_WRITTEN for result in outcome.results):
+        print("--hint 2 also says where to look, --hint 3 also the cause, where it is known.")
     passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
     most = sum(result.points for result in outcome.results)
     print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)
@@ -117,13 +122,13 @@ def _given(work: Work) -> Iterator[Path | None]:
         yield made
 
 
-def _print_result(result: Result) -> None:
+def _print_result(result: Result, hint: int) -> None:
     unwritten = result.bug == NOT_WRITTEN
     word = "to do " if unwritten else _colored("passed", "32") if result.passed else _colored("FAILED", "1;31")
     points = f"{result.score:g} / {result.points:g}"
     print(f"{word} {points:>7}  {result.title}", flush=True)
     if not result.passed and not unwritten:  # a stub's message would only hide those that matter
-        _print_message(result.message, _INDENT)
+        _print_message(result.told(hint), _INDENT)
 
 
 def _print_message(message: str, indent: str) -> None:

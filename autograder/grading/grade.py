@@ -69,15 +69,16 @@ def grade_submission(
     """Run the cells, then every check of the stage, or those of `checks`.
 
     seed_of gives the seed of a check's inputs by its id. A check in which the student's process ends, or does not
-    answer in time, is failed with that reason; the next has a new process. hide_inputs keeps what the student's code
+    answer in time, is failed with that reason; the next has a new process. A cause is told once: a later failure that
+    has it says which check it follows from. hide_inputs keeps what the student's code
     says about hidden inputs out of every message. on_cell_error is called with a sentence about each cell that does not
     run through, on_result after each check.
     """
-    session = _Session(cells, given_path, start_worker, limits or Limits(), hide_inputs, on_cell_error)
+    session = _Session(cells, stage, given_path, start_worker, limits or Limits(), hide_inputs, on_cell_error)
     results: list[Result] = []
     try:
         for check in checks_of(stage.name) if checks is None else checks:
-            results.append(_run(session, check, seed_of(check.id), trained))
+            results.append(_run(session, check, seed_of(check.id), trained).following(results))
             if on_result is not None:
                 on_result(results[-1])
     finally:
@@ -95,18 +96,27 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Res
     except WorkerGone as gone:
         session.stopped.setdefault(gone.reason, []).append(check.id)
         message = in_lines(check.property, f"Your code did not finish: {gone.reason}.")
-        return check.failed(message, NOT_FINISHED)
+        return check.failed(message, NOT_FINISHED, root=gone.reason)
     if result.broke:
         sentence = f"The check {check.id} was lost to a value that it cannot judge ({result.broke})."
         session.notes.add("check-broke", sentence)
     return result
 
 
+def _missing_name(error: dict[str, Any], request: dict[str, Any]) -> str:
+    """The function that is asked for, or that one of the student's calls, and that is not there."""
+    if error["kind"] == "missing":
+        return request["name"]
+    found = re.match(r"name '(\w+)' is not defined", error["message"]) if error["type"] == "NameError" else None
+    return found.group(1) if found else ""
+
+
 class _Session:
     """The student's process, begun anew when it ends, and the time that is left."""
 
-    def __init__(self, cells, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
+    def __init__(self, cells, stage: Stage, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
         self._all: tuple[Cell, ...] = tuple(cells)
+        self._functions = stage.functions
         self._cells: list[Cell] = list(cells)  # but those that end the process
         self._on_cell_error = on_cell_error
         self._given_path = given_path
@@ -143,16 +153,23 @@ class _Session:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
         reply = self._hide(reply) if self._hide else reply
-        if (error := reply.get("error")) and error["kind"] == "missing":
-            return reply | {"error": error | self._why_missing(request["name"])}
+        if (error := reply.get("error")) and (name := _missing_name(error, request)):
+            return reply | {"error": error | self._why_missing(name)}
         return reply
 
     def _why_missing(self, name: str) -> dict[str, Any]:
         """The error of the cell that would have defined the name; an empty sentence where there is none."""
-        defines = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{re.escape(name)}\b", re.MULTILINE)
-        found = [cell.label for cell in self._all if defines.search(cell.source)]
+        found = self._defining(name)
         label = next((label for label in reversed(found) if label in self.cell_errors), "")
-        return {"because": self.cell_errors.get(label, ""), "not_parsed": label in self.not_parsed}
+        because = self.cell_errors.get(label, "")
+        if not any(map(self._defining, self._functions)):
+            because = "None of the stage's functions is in the notebook."
+        return {"because": because, "not_parsed": label in self.not_parsed}
+
+    def _defining(self, name: str) -> list[str]:
+        """The labels of the cells that define a function or a class, also of those that are not valid Python."""
+        defines = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{re.escape(name)}\b", re.MULTILINE)
+        return [cell.label for cell in self._all if defines.search(cell.source)]
 
     def renew(self, other_hashes: bool) -> None:
         """End the process and begin another; with `other_hashes`, also with another day and another folder."""
@@ -206,7 +223,7 @@ class _Session:
         described = StudentError(called(cell.label), error)
         if described.type in _NOT_PARSED:
             self.not_parsed.add(cell.label)
-        self._note(None if described.stub else "cell-failed", cell, described.sentence)
+        self._note(None if described.stub else "cell-failed", cell, described.whole)
 
     def _note(self, kind: str | None, cell: Cell, sentence: str) -> None:
         self.cell_errors[cell.label] = sentence

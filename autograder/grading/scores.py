@@ -61,7 +61,7 @@ def check_message(result: Result, version: str, when: str) -> str:
     """What the student reads in the check's cell."""
     points = f"{result.score:g} / {result.points:g} points"
     lines = [f"{'Passed' if result.passed else 'Not passed'}: {result.title} ({points})"]
-    lines += [wrapped for line in result.message.splitlines() for wrapped in _wrap(line)]
+    lines += [wrapped for line in result.told().splitlines() for wrapped in _wrap(line)]
     lines.append(f"[checks {version}, graded {when}]")
     return "\n".join(lines)
 

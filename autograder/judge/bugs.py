@@ -1,7 +1,8 @@
 """The bugs the grader can name.
 
-Each has a key (for tables and tests), a label (for the teaching assistant) and a sentence (for the student). Bugs that
-several stages meet stand here; those of one stage stand in a file of its own, named after it.
+Each has a key (for tables and tests), a label (for the teaching assistant), a sentence (for the student: the cause)
+and, where a part of the function is meant, a phrase for where to look. Bugs that several stages meet stand here; those
+of one stage stand in a file of its own, named after it.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ class Bug:
     key: str
     label: str
     sentence: str
+    look: str = ""
 
 
 BUGS: dict[str, Bug] = {}
 
 
-def define(key: str, label: str, sentence: str) -> Bug:
+def define(key: str, label: str, sentence: str, look: str = "") -> Bug:
     """Register a bug; its key is unique."""
     if key in BUGS:
         raise ValueError(f"the bug {key!r} is defined twice")
-    BUGS[key] = Bug(key, label, sentence)
+    BUGS[key] = Bug(key, label, sentence, look)
     return BUGS[key]
 
 
@@ -45,6 +47,7 @@ POSITIONS_RESET = define(
     "positions reset to 0",
     "It looks as if the new tokens were given positions 0, 1, 2, ... again. They continue after the cached ones: the "
     "first new token stands at the number of tokens before it.",
+    look="the positions of the new tokens",
 )
 
 
@@ -55,115 +58,154 @@ def positions_shifted(k: int) -> Bug:
         f"The positions look shifted by {k:+d}: every new token uses the row of wpe that is {abs(k)} too "
         f"{'far on' if k > 0 else 'early'}."
     )
-    return BUGS.setdefault(key, Bug(key, f"positions shifted by {k:+d}", sentence))
+    return BUGS.setdefault(key, Bug(key, f"positions shifted by {k:+d}", sentence, POSITIONS_RESET.look))
 
 
 POSITIONS_COUNTED_TWICE = define(
     "positions-counted-twice",
     "cached length counted twice in the positions",
     "The positions look as if the cached length had been added twice.",
+    look="the positions of the new tokens",
 )
 POSITIONS_MISSING = define(
-    "positions-missing", "no position embedding", "It looks as if no row of wpe was added to the token embeddings."
+    "positions-missing",
+    "no position embedding",
+    "It looks as if no row of wpe was added to the token embeddings.",
+    look="the positions of the new tokens",
 )
 CACHED_ROWS_IGNORED = define(
     "cached-rows-ignored",
     "cached rows ignored",
     "The numbers are those of the new tokens alone: attention does not see the cached keys and values.",
+    look="the keys and values that attention sees",
 )
 NO_CAUSAL_MASK = define(
-    "no-causal-mask", "no causal mask", "It looks as if every token also attends to the tokens after it: mask them."
+    "no-causal-mask",
+    "no causal mask",
+    "It looks as if every token also attends to the tokens after it: mask them.",
+    look="the causal mask",
 )
 MASK_SEES_NEXT = define(
     "mask-sees-next",
     "a token sees the one after it",
     "It looks as if each token also saw the one just after it: the mask ends one position too late.",
+    look="the causal mask",
 )
 MASK_WITHOUT_OFFSET = define(
     "mask-without-offset",
     "causal mask without the offset",
     "The causal mask looks as if it started at cached position 0: query i of n_query stands at position "
     "n_seq - n_query + i and sees every key up to there.",
+    look="the causal mask",
 )
 MASK_TIMES_INFINITY = define(
     "mask-times-infinity",
     "mask multiplied by infinity",
     "Every value is NaN, as when -np.inf is multiplied by a mask of zeros and ones: 0 * inf is NaN. "
     "np.where(mask, scores, -np.inf) chooses without multiplying.",
+    look="the causal mask",
 )
-KEYS_VALUES_SWAPPED = define("keys-values-swapped", "K and V swapped", "It looks as if keys and values were swapped.")
+KEYS_VALUES_SWAPPED = define(
+    "keys-values-swapped",
+    "K and V swapped",
+    "It looks as if keys and values were swapped.",
+    look="the order of queries, keys and values",
+)
 QKV_ORDER = define(
     "qkv-order",
     "Q, K, V taken in the wrong order",
     "It looks as if the three parts of c_attn's result were taken in the wrong order: it holds Q, then K, then V.",
+    look="the order of queries, keys and values",
 )
 HEADS_MERGED_WRONG = define(
     "heads-merged-wrong",
     "heads merged without the transpose",
     "It looks as if the heads were merged without swapping the axes back: bring [n_head, n_seq, head_dim] to "
     "[n_seq, n_head, head_dim] before the reshape.",
+    look="the shapes and axes of the heads",
 )
 HEADS_SPLIT_WRONG = define(
     "heads-split-wrong",
     "heads split without the transpose",
     "It looks as if the heads were split by one reshape to [n_head, n_seq, head_dim]: reshape to "
     "[n_seq, n_head, head_dim] first, then swap the axes.",
+    look="the shapes and axes of the heads",
 )
 SCORES_UNSCALED = define(
-    "scores-unscaled", "scores not scaled", "It looks as if the scores were not divided by sqrt(head_dim)."
+    "scores-unscaled",
+    "scores not scaled",
+    "It looks as if the scores were not divided by sqrt(head_dim).",
+    look="the scores before the softmax",
 )
 SCORES_SCALED_BY_EMBD = define(
     "scores-scaled-by-n-embd",
     "scores divided by sqrt(n_embd)",
     "It looks as if the scores were divided by sqrt(n_embd); each head has head_dim numbers: divide by sqrt(head_dim).",
+    look="the scores before the softmax",
 )
 NORMED_RESIDUAL = define(
     "normed-residual",
     "added to the normalized x",
     "It looks as if attention, or the MLP too, were added to the normalized x: keep the x from before the layer norm, "
     "and add to that.",
+    look="what each half of the block is added to",
 )
 NO_RESIDUAL_ATTENTION = define(
     "no-residual-attention",
     "no residual around attention",
     "It looks as if attention replaced x: its result is added to x.",
+    look="what each half of the block is added to",
 )
 NO_RESIDUAL_MLP = define(
-    "no-residual-mlp", "no residual around the MLP", "It looks as if the MLP replaced x: its result is added to x."
+    "no-residual-mlp",
+    "no residual around the MLP",
+    "It looks as if the MLP replaced x: its result is added to x.",
+    look="what each half of the block is added to",
 )
 NO_RESIDUAL = define(
     "no-residual",
     "no residual at all",
     "It looks as if attention and then the MLP replaced x: the result of each is added to x.",
+    look="what each half of the block is added to",
 )
-LN_1_TWICE = define("ln-1-twice", "ln_1 used twice", "It looks as if ln_1 were used where ln_2 belongs.")
+LN_1_TWICE = define(
+    "ln-1-twice", "ln_1 used twice", "It looks as if ln_1 were used where ln_2 belongs.", look="the layer norms"
+)
 NO_FINAL_LAYER_NORM = define(
-    "no-final-layer-norm", "no final layer norm", "It looks as if ln_f was left out before the logits."
+    "no-final-layer-norm",
+    "no final layer norm",
+    "It looks as if ln_f was left out before the logits.",
+    look="the layer norms",
 )
 FIRST_TOKEN_LOGITS = define(
     "first-token-logits",
     "logits of the first new token",
     "These are the logits after the first of the new tokens, not the last.",
+    look="which row of the logits is returned",
 )
 HALF_PRECISION = define(
     "half-precision",
     "K/V kept in half precision",
     "The numbers look as if keys and values were kept in half precision (float16): keep them in float32.",
+    look="the dtypes of what is stored",
 )
 LAYERS_AS_TEXT = define(
     "layers-sorted-as-text",
     "layers sorted as text",
     "The layers look sorted as text, with layer 10 before layer 2: sort them as numbers.",
+    look="the order of the layers",
 )
 LOGITS_REMEMBERED = define(
     "logits-remembered",
     "logits remembered by the ids alone",
     "These are the logits of other weights for the same tokens: what is remembered between calls must depend on the "
     "weights too.",
+    look="what is kept between calls",
 )
 IDS_REMEMBERED = define(
     "ids-remembered",
     "ids remembered by the prompt alone",
     "These are the ids that another model gave for the same prompt: what is remembered between calls must depend on "
     "the weights too.",
+    look="what is kept between calls",
 )

@@ -53,7 +53,8 @@ def expect_close(
     if matches(actual, expected, atol, rtol):
         return
     bug = recognize(actual, expected, suspects, atol=atol, rtol=rtol) or bug
-    raise Failure(prop, f"{_difference(actual, expected, name, axes, atol, rtol)} ({where}).", bug)
+    difference, figures = _difference(actual, expected, name, axes, atol, rtol)
+    raise Failure(prop, f"{difference} ({where}).", bug, {"result of": name, **figures, "case": where})
 
 
 def recognize(
@@ -120,14 +121,15 @@ class Sweep:
         """Raise the first failure, if there was one, with the failing lengths listed."""
         if not self._failed:
             return
-        failures = list(self._failed.values())
+        first = next(iter(self._failed.values()))
         if len(self._failed) == len(set(self._tried)) and len(self._failed) > 1:
-            which = f" All {len(self._failed)} {self._unit} fail."
+            which = f"All {len(self._failed)} {self._unit} fail."
         elif len(set(self._tried)) > 1:
-            which = f" Failing {self._unit}: {in_words(self._failed)} (of {in_words(self._tried)})."
+            which = f"Failing {self._unit}: {in_words(self._failed)} (of {in_words(self._tried)})."
         else:
             which = ""
-        raise Failure(failures[0].prop, failures[0].detail + which, self._name())
+        figures = {**first.figures, self._unit: which} if first.figures and which else first.figures
+        raise Failure(first.prop, f"{first.detail} {which}".rstrip(), self._name(), figures)
 
     def _name(self) -> Bug | None:
         longest = [look for _, look in sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]]
@@ -156,24 +158,32 @@ def in_words(numbers: Iterable[int]) -> str:
     return ", ".join(f"{a}" if a == b else f"{a}, {b}" if b == a + 1 else f"{a} to {b}" for a, b in runs)
 
 
-def _difference(actual, expected, name, axes, atol, rtol) -> str:
+def _difference(actual, expected, name, axes, atol, rtol) -> tuple[str, dict[str, str]]:
+    """What is wrong, as the beginning of a sentence and as a table's rows."""
     if actual.shape != expected.shape:
-        return f"{name} has shape {list(actual.shape)} where {list(expected.shape)} is expected"
+        shape, other = str(list(actual.shape)), str(list(expected.shape))
+        return f"{name} has shape {shape} where {other} is expected", {"shape": shape, "expected": other}
     if actual.dtype.kind not in "fiu":
-        return f"{name} has dtype {actual.dtype} where numbers are expected"
+        rows = {"dtype": str(actual.dtype), "expected": "numbers"}
+        return f"{name} has dtype {actual.dtype} where numbers are expected", rows
     actual = actual.astype(np.float64)
     bad = ~np.isfinite(actual)
     if bad.any():
-        values = count(int(bad.sum()), "value")
+        values, first = count(int(bad.sum()), "value"), _place(bad, axes)
         are = "is" if bad.sum() == 1 else "are"
-        return f"{name} has {values} that {are} not finite, the first at {_place(bad, axes)}"
+        rows = {"not finite": values, "first at": first}
+        return f"{name} has {values} that {are} not finite, the first at {first}", rows
     error = np.abs(actual - expected)
     off = error > atol + rtol * np.abs(expected)
-    share = f"{off.mean():.0%}" if off.mean() >= 0.01 else "less than 1%"
-    return (
-        f"{name} is off by up to {error.max():.2g}; {share} of its values differ"
-        f"{', the first at ' + _place(off, axes) if off.ndim else ''}"
-    )
+    rows = {
+        "off by up to": f"{error.max():.2g}",
+        "differ": f"{off.mean():.0%}" if off.mean() >= 0.01 else "less than 1%",
+    }
+    sentence = f"{name} is off by up to {rows['off by up to']}; {rows['differ']} of its values differ"
+    if not off.ndim:
+        return sentence, rows
+    first = _place(off, axes)
+    return f"{sentence}, the first at {first}", {**rows, "first at": first}
 
 
 def _place(mask: np.ndarray, axes: tuple[str, ...]) -> str:

@@ -10,44 +10,47 @@ import functools
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
+from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
 from autograder.plain_text import one_line
 from autograder.stages import find_stage
+
+if TYPE_CHECKING:
+    from autograder.judge.student import Student, StudentError
 
 MAX_LINE = 2000  # characters of a sentence in a message
 
 
 class Failure(Exception):
-    """The property does not hold. Three sentences at most: property, size and place, what it looks like.
+    """The property does not hold.
 
-    prop: the property in a sentence; None means that the check's title says it.
+    prop: the property in a sentence; None means that the check's docstring says it.
+    detail: size and place, in a sentence. figures: the same as a table's rows, where it is numbers.
     """
 
-    def __init__(self, prop: str | None, detail: str, bug: Bug | None = None):
+    def __init__(self, prop: str | None, detail: str, bug: Bug | None = None, figures: dict[str, str] | None = None):
         super().__init__(detail)
         self.prop = prop
         self.detail = detail
         self.bug = bug
-
-    def sentences(self, check: Check) -> str:
-        parts = [self.prop or check.property, self.detail] + ([self.bug.sentence] if self.bug else [])
-        return in_lines(*parts)
+        self.figures = figures or {}
 
 
 @dataclass(frozen=True)
 class Result:
     """What came out of a check, all the way to the report: a marker sends it, and a record holds it as JSON.
 
-    message is empty when it passed; bug is set when a known one explains the failure. points is the check's own number
-    until the gradebook's takes its place, with the score in proportion. broke: the place in the judge where it met a
-    value that it is not prepared for; for the maintainer.
+    A failure is told on three levels: `message`, what was seen; `look`, where to look; `cause`, where it is known. bug
+    is set when a known one explains the failure. points is the check's own number until the gradebook's takes its
+    place, with the score in proportion. broke: the place in the judge where it met a value that it is not prepared for;
+    for the maintainer. figures: the message's, as a table's rows. root: the same for failures of one cause; empty where
+    that is not known.
     """
 
     id: str
@@ -58,6 +61,23 @@ class Result:
     message: str = ""
     bug: Bug | None = None
     broke: str = ""
+    look: str = ""
+    cause: str = ""
+    figures: dict[str, str] = field(default_factory=dict)
+    root: str = ""
+
+    def told(self, level: int = 3) -> str:
+        """The levels up to this one, a line for each sentence."""
+        return "\n".join(part for part in (self.message, self.look, self.cause)[:level] if part)
+
+    def following(self, earlier: Iterable[Result]) -> Result:
+        """The result; where an earlier one has the same cause, without it, and with the name of that check."""
+        first = next((other for other in earlier if self.root and other.root == self.root), None)
+        if first is None:
+            return self
+        new = [line for line in self.message.splitlines() if line not in first.message.splitlines()]
+        follows = f'This follows from the check "{first.title}".'
+        return replace(self, message=in_lines(*new, follows), look="", cause="")
 
 
 @dataclass(frozen=True)
@@ -84,8 +104,8 @@ class Check:
     def passed(self) -> Result:
         return Result(self.id, self.title, self.points, self.points, True)
 
-    def failed(self, message: str, bug: Bug | None = None, broke: str = "") -> Result:
-        return Result(self.id, self.title, self.points, 0, False, message, bug, broke)
+    def failed(self, message: str, bug: Bug | None = None, **more: Any) -> Result:
+        return Result(self.id, self.title, self.points, 0, False, message, bug, **more)
 
 
 _REGISTRY: dict[str, Check] = {}
@@ -148,12 +168,11 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
         with np.errstate(all="ignore"):  # of the judge's own figures, with whatever numbers a student returned
             check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:
-        return check.failed(failure.sentences(check), failure.bug)
+        return _failed(check, failure, student, student.error_in(failure.detail))
     except StudentError as error:
         missing = (SYNTAX_ERROR if error.not_parsed else NOT_DEFINED) if error.kind == "missing" else None
         bug = NOT_WRITTEN if error.stub else missing
-        more = [bug.sentence] if bug and bug.sentence else []
-        return check.failed(in_lines(check.property, error.sentence, *more), bug)
+        return _failed(check, Failure(None, error.sentence, bug), student, error)
     except Exception as error:
         if error is student.gone:
             raise
@@ -162,6 +181,27 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     finally:
         student.release_all()
     return check.passed()
+
+
+def _failed(check: Check, failure: Failure, student: Student, error: StudentError | None) -> Result:
+    """error: what the student's code raised, where that is the failure."""
+    bug = failure.bug
+    cause = bug.sentence if bug else error.cause if error else ""
+    function = student.function_meant(failure.detail)
+    if error:
+        look, root = error.look, error.root
+    elif bug and bug.look:
+        look, root = f"Look at {bug.look}, in {function}.", bug.key
+    else:
+        look, root = f"Look in {function}, and in what it calls.", bug.key if bug else ""
+    return check.failed(
+        in_lines(failure.prop or check.property, failure.detail),
+        bug,
+        look=in_lines(look),
+        cause=in_lines(cause),
+        figures=failure.figures,
+        root=failure.detail if bug is INPUT_CHANGED else root,
+    )
 
 
 def in_lines(*sentences: str) -> str:

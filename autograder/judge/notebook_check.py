@@ -11,31 +11,64 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
+
 from autograder.judge.cases import VISIBLE_SEED
-from autograder.judge.framework import find_check, run_check
+from autograder.judge.framework import Result, find_check, run_check
 from autograder.judge.student import local_student
 from autograder.notebooks.parity import NotInMarking, of_notebook
 
 
 class CheckFailed(Exception):
-    """A check cell failed. Jupyter shows the message alone, without a traceback through the grader."""
+    """A check cell failed. Jupyter shows one line of it, without a traceback through the grader."""
 
     def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
+        return str(self).splitlines()[:1] if _in_jupyter() else str(self).splitlines()
 
 
 def check(check_id: str) -> None:
-    """Run one check on the functions defined in the calling notebook; prints the outcome or raises CheckFailed."""
+    """Run one check on the functions defined in the calling notebook; shows the outcome or raises CheckFailed."""
     namespace = sys._getframe(1).f_globals
     chosen = find_check(check_id)
     with _in_another_folder(), _nobody_at_the_keyboard():
         result = run_check(chosen, local_student(namespace), VISIBLE_SEED)
     points = f"{chosen.points} point{'s' if chosen.points != 1 else ''}" if chosen.graded else "a step"
+    missing = _not_in_marking(namespace) if result.passed else []
+    if missing:
+        result = chosen.failed(missing[0].sentence)
+    words = "Passed" if result.passed else "Passed here, and would fail in marking" if missing else "Not yet"
+    heading = f"{words}: {chosen.title} ({points})"
+    text = "\n".join([heading, *result.told().splitlines()])
+    if _in_jupyter():
+        from IPython.display import display
+
+        display({"text/plain": text, "text/html": _as_html(heading, result)}, raw=True)
+    elif result.passed:
+        print(text)
     if not result.passed:
-        raise CheckFailed(f"Not yet: {chosen.title} ({points})\n{result.message}")
-    for one in _not_in_marking(namespace):
-        raise CheckFailed(f"Passed here, and would fail in marking: {chosen.title} ({points})\n{one.sentence}")
-    print(f"Passed: {chosen.title} ({points})")
+        raise CheckFailed(text)
+
+
+def _in_jupyter() -> bool:
+    """Whether this is a notebook's kernel, which can show HTML."""
+    return "ipykernel" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+
+
+def _as_html(heading: str, result: Result) -> str:
+    """The outcome as a piece of a page, in which nothing of a student's is obeyed. Figures stand in a table alone."""
+    sentences = result.message.splitlines()
+    return (
+        Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
+        .get_template("notebook_check.html")
+        .render(
+            passed=result.passed,
+            heading=heading,
+            sentences=sentences[:1] if result.figures else sentences,
+            figures=result.figures,
+            look=result.look,
+            cause=result.cause,
+        )
+    )
 
 
 def _not_in_marking(namespace: dict[str, Any]) -> list[NotInMarking]:

@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,19 +101,45 @@ class StudentError(Exception):
 
     @property
     def sentence(self) -> str:
+        """What was seen."""
         if self.kind == "missing":
-            if self.because:
-                return f"{self.name} is not defined. {self.because}"
-            return f"{self.name} is not defined: run the cell that defines it, and look for an error above it."
+            because = self.because or "Run the cell that defines it, and look for an error above it."
+            return f"{self.name} is not defined. {because}"
         if self.kind == "bad-result":
             return f"{self.name}: {self.message}."
-        place = ""
-        if self.where:
-            text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
-            place = f" (line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text})"
-        message = f": {self.message}" if self.message else ""
+        return f"{self.name} raised {self.type}{': ' if self.message else ''}{self.message}."
+
+    @property
+    def look(self) -> str:
+        """Where to look."""
+        if self._place:
+            return f"Look at {self._place}"
+        return f"Look in {self.name}, at what it returns." if self.kind == "bad-result" else ""
+
+    @property
+    def cause(self) -> str:
+        """What it comes from, or what the words of Python or NumPy mean; empty where there is nothing to say."""
         means = meaning(self.message)
-        return f"{self.name} raised {self.type}{message}{place}{'; ' + means if means else ''}."
+        return (self.because if self.kind != "missing" else "") or (f"{means[:1].upper()}{means[1:]}." if means else "")
+
+    @property
+    def root(self) -> str:
+        """The same for errors of one cause: that of the missing name, or the type and line."""
+        return self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
+
+    @property
+    def whole(self) -> str:
+        """All levels in one sentence, for what is no check."""
+        place = f" ({self._place})" if self._place else ""
+        means = meaning(self.message)
+        return f"{self.sentence[:-1]}{place}{'; ' + means if means else ''}."
+
+    @property
+    def _place(self) -> str:
+        if not self.where:
+            return ""
+        text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
+        return f"line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text}"
 
 
 class Student:
@@ -131,6 +158,8 @@ class Student:
         self._room = Room()
         self.last: tuple[str, Any] | None = None  # what was asked for last, and what came
         self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
+        self._asked: list[str] = []  # in this check: functions, methods and attributes
+        self._raised: dict[str, StudentError] = {}  # in this check, by sentence
         self.watched: frozenset[str] = frozenset()  # functions that must leave their arguments as they were
         self._elsewhere = False
 
@@ -343,9 +372,22 @@ class Student:
             self.gone = error
             raise
         self.last = (name, reply.get("value"))
+        if request["op"] in ("call", "calls", "method", "methods", "attribute"):
+            self._asked.append(name)
         if isinstance(reply.get("error"), dict):
-            raise StudentError(name, reply["error"])
+            error = StudentError(name, reply["error"])
+            self._raised.setdefault(error.sentence, error)
+            raise error
         return reply
+
+    def function_meant(self, sentence: str) -> str:
+        """The function that a sentence about the answers speaks of: one of those asked for, or else the last."""
+        words = re.findall(r"\w+", sentence)
+        return next((word for word in words if word in self._asked), self._asked[-1] if self._asked else "your code")
+
+    def error_in(self, sentence: str) -> StudentError | None:
+        """The error that a sentence about the answers tells; None where it tells none."""
+        return next((error for told, error in self._raised.items() if told[:-1] in sentence), None)
 
     @property
     def last_answer(self) -> str:
@@ -368,6 +410,7 @@ class Student:
 
     def release_all(self) -> None:
         """Let go of every object handed out; called after each check."""
+        self._asked, self._raised = [], {}
         if self._held:
             held, self._held = self._held, []
             try:

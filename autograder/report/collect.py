@@ -208,7 +208,7 @@ def _named_bugs(rows: Sequence[Record]) -> tuple[Topic, ...]:
         for result in row.lost:
             if result.bug and _is_judged(result):
                 found.setdefault(result.bug.label, []).append((row.student, result))
-    return _topics({label: (_last_line(met[0][1]), met) for label, met in found.items()}, named=True)
+    return _topics({label: (_sentence(met[0][1]), met) for label, met in found.items()}, named=True)
 
 
 def _unexplained(rows: Sequence[Record]) -> tuple[Topic, ...]:
@@ -221,9 +221,9 @@ def _unexplained(rows: Sequence[Record]) -> tuple[Topic, ...]:
     return _topics({title: (met[0][1].message.partition("\n")[0], met) for title, met in found.items()}, named=False)
 
 
-def _last_line(result: Result) -> str:
-    """The sentence of the bug that was named."""
-    return result.message.strip().rpartition("\n")[2]
+def _sentence(result: Result) -> str:
+    """Of the bug that was named; the last line of the message in a record of an earlier version."""
+    return (result.bug and result.bug.sentence) or result.message.strip().rpartition("\n")[2]
 
 
 def _topics(found: dict[str, tuple[str, _Met]], named: bool) -> tuple[Topic, ...]:

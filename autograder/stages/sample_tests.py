@@ -151,7 +151,7 @@ class SampleTable:
 
     def test_a_message_prints_no_hidden_input(self, grade, asked, wrong):
         for check_id, result in grade(self.stage, wrong.name).items():
-            assert not shows(result.message, asked[self.stage, wrong.name, check_id]), result.message
+            assert not shows(result.told(), asked[self.stage, wrong.name, check_id]), result.told()
 
     def test_every_list_of_ids_that_is_asked_is_looked_for(self, grade, asked):
         assert grade(self.stage, "solution")

@@ -215,7 +215,7 @@ def test_a_name_is_given_where_the_numbers_are_those_of_the_mistake(mark, old, n
     ],
 )
 def test_an_error_of_numpy_is_told_with_what_it_means(mark, old, new, check, meaning):
-    assert meaning in results(changed(mark, old, new), only=check)[check].message
+    assert meaning in results(changed(mark, old, new), only=check)[check].cause
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -162,7 +162,7 @@ def test_attend_is_not_blamed_for_a_cache_that_loses_rows():
 
 def test_a_message_has_the_property_the_place_and_the_bug():
     namespace = changed("attend", "k=n_seq - n_query, ", "")
-    prop, detail, bug = results(namespace)["attend-several-queries"].message.split("\n")
+    prop, detail, _, bug = results(namespace)["attend-several-queries"].told().split("\n")
     assert (
         prop == "n_query queries are the last n_query cached positions, and each sees the keys up to its own position."
     )

@@ -39,7 +39,7 @@ def passed(*sources, seed=SEED):
 
 
 def message(check_id, *sources, seed=SEED):
-    return run_check(find_check(check_id), student(*sources), seed).message
+    return run_check(find_check(check_id), student(*sources), seed).told()
 
 
 def edited(mark, *replacements):

@@ -100,7 +100,24 @@ def test_a_wrong_notebook_is_told_what_is_wrong(student):
     assert re.findall(r"^FAILED +0 / [\d.]+  (.+)$", result.stdout, re.MULTILINE) == [check.title for check in lost]
     left = MOST - sum(check.points for check in lost)
     assert f"{len(CHECKS) - len(lost)} / {len(CHECKS)} checks, {left} / {MOST} points" in result.stdout
-    assert "were given positions 0, 1, 2, ... again" in result.stdout
+
+
+def test_a_hint_is_what_was_seen_then_where_to_look_then_the_cause(student):
+    submission = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and s.bug == "positions-reset")
+    notebook = student(submission.sources(STAGE))
+    seen, look, cause = (
+        "generate_with_prefix is off by up to",
+        "Look at the positions of the new tokens, in generate_with_prefix.",
+        "were given positions 0, 1, 2, ... again",
+    )
+    for level, wanted in (("1", [1, 0, 0]), ("2", [1, 1, 0]), ("3", [1, 1, 1])):
+        told = autograder("test", "--hint", level, cwd=notebook.parent).stdout
+        first = told.partition("\n\n")[2].partition("\n\n")[0]
+        assert [first.count(part) for part in (seen, look, cause)] == wanted
+        assert told.count(look) <= 1 and told.count(cause) <= 1  # the others say which check they follow from
+        assert 'This follows from the check "Reusing the prefix gives the same logits as recomputing".' in told
+        assert ("--hint 2 also says where to look" in told) == (level != "3")
+    assert autograder("test", "--hint", "4", cwd=notebook.parent).returncode == 2
 
 
 def test_a_notebook_as_released_says_what_is_still_to_be_written(student):
@@ -119,7 +136,7 @@ def test_a_cell_that_cannot_be_run_is_named_with_its_line(student):
     cause = f"he cell read-prefix-cache raised SyntaxError: expected ':' (line 1 of read-prefix-cache: {line})."
     first, *others = result.stdout.split(cause)
     assert first.endswith("Before the checks, t") and "/" not in first.partition("stage save-and-reuse")[2]
-    assert len(others) == 3 and "read_prefix_cache is not defined. T" in others[0]
+    assert len(others) == 2 and "read_prefix_cache is not defined. T" in others[0]  # and in the first check alone
     assert re.search(r"^passed +\d / \d  The suffix continues at position prefix_len$", result.stdout, re.MULTILINE)
 
 

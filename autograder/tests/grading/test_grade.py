@@ -1,15 +1,17 @@
 """One submission's code, graded: the parent judges, a worker answers, and what ends the worker ends one check only."""
 
+from dataclasses import replace
+
 import pytest
 
 from autograder.grading import grade
 from autograder.grading.grade import GradingError, Limits, grade_submission
-from autograder.judge.bugs import NOT_DEFINED, NOT_FINISHED, SYNTAX_ERROR
+from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_FINISHED, POSITIONS_RESET, SYNTAX_ERROR
 from autograder.judge.framework import Check, Failure
 from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
 
-STAGE = find_stage("prefill-decode")
+STAGE = replace(find_stage("prefill-decode"), functions=("f", "g", "h"))
 HIDDEN = [1789, 4242, 977]
 QUICK = Limits(cell=2, call=1.5, call_after_timeout=0.5, total=30)
 
@@ -133,7 +135,7 @@ def test_there_is_an_end_to_the_time_of_a_notebook(graded, monkeypatch):
 
 def test_a_function_that_is_not_there_is_said_to_be_missing(graded):
     result = graded(F, H).results[1]
-    assert "g is not defined: run the cell that defines it" in result.message
+    assert "g is not defined. Run the cell that defines it" in result.message
     assert result.bug is NOT_DEFINED
 
 
@@ -181,6 +183,81 @@ def test_a_grader_that_cannot_start_gives_no_mark(graded, tmp_path):
         graded(F, G, H, given=given)
 
 
+# One cause is told once
+
+AS_F = 'This follows from the check "f".'
+
+
+def told(result):
+    """What a later check says after its property."""
+    return {r.id: r.told().splitlines()[1:] for r in result.results if not r.passed}
+
+
+def test_a_syntax_error_is_told_once_also_where_another_function_misses_what_it_would_have_defined(graded):
+    result = told(graded("def f(x)\n    return 1", "def g():\n    return f(0)", H))
+    assert result == {
+        "f": ["f is not defined. Cell 1 raised SyntaxError: expected ':' (line 1 of cell 1: def f(x))."],
+        "g": ["g raised NameError: name 'f' is not defined.", AS_F],
+    }
+
+
+def test_a_function_that_is_not_written_is_told_once(graded):
+    result = told(graded("def f(x):\n    raise NotImplementedError", "def g():\n    return f(0)", H))
+    assert result["f"][1:] == [
+        "Look at line 2 of cell 1: raise NotImplementedError",
+        "The function still raises NotImplementedError: write its body.",
+    ]
+    assert result["g"] == ["g raised NotImplementedError.", AS_F]
+
+
+def test_a_notebook_without_cells_is_told_so_once(graded):
+    result = told(graded())
+    assert result["f"] == ["f is not defined. None of the stage's functions is in the notebook."]
+    assert result["g"] == ["g is not defined. None of the stage's functions is in the notebook.", AS_F]
+    assert result["h"][1:] == [AS_F]
+
+
+def test_a_line_that_raises_is_told_once(graded):
+    result = told(
+        graded("def f(x):\n    return [][len(str(x))]", "def g():\n    return f('')", "def h(): return f('')")
+    )
+    assert result["f"][-1] == "Look at line 2 of cell 1: return [][len(str(x))]"
+    assert result["g"][-1] == result["h"][-1] == AS_F
+
+
+def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypatch):
+    def named(student, cases):
+        """The positions go on."""
+        raise Failure(None, f"f is off by {student.plain('f', 0)}.", POSITIONS_RESET)
+
+    def changed(student, cases):
+        """Nothing is changed."""
+        raise Failure(None, f"{student.plain('f', 0)} was changed.", INPUT_CHANGED)
+
+    def changed_too(student, cases):
+        """Nothing else is."""
+        raise Failure(None, "g was changed.", INPUT_CHANGED)
+
+    checks = [Check(STAGE.name, str(i), 1, str(i), run) for i, run in enumerate([named, named, changed, changed_too])]
+    monkeypatch.setattr(grade, "checks_of", lambda name: checks)
+    results = graded(F, G, H).results
+    assert results[0].told().splitlines()[2:] == [
+        "Look at the positions of the new tokens, in f.",
+        POSITIONS_RESET.sentence,
+    ]
+    assert results[1].message.splitlines()[-1] == 'This follows from the check "0".'
+    assert results[1].bug is POSITIONS_RESET  # the class's report counts it
+    assert [r.cause for r in results[2:]] == [INPUT_CHANGED.sentence] * 2  # of two functions
+
+
+def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
+    result = told(graded("def f(x): return 5", "def g(): return 5", H))
+    assert result == {
+        "f": ["f does not return 1.", "Look in f, and in what it calls."],
+        "g": ["g does not return 2.", "Look in g, and in what it calls."],
+    }
+
+
 # Hidden inputs
 
 
@@ -190,8 +267,8 @@ def test_a_grader_that_cannot_start_gives_no_mark(graded, tmp_path):
 )
 def test_a_message_of_the_students_shows_no_hidden_input(graded, message):
     source = f"import numpy as np\ndef f(x):\n    raise ValueError({message})"
-    text = graded(source, G, H).results[0].message
-    assert "f raised ValueError" in text and "(line 3 of cell 1: " in text
+    text = graded(source, G, H).results[0].told()
+    assert "f raised ValueError" in text and "line 3 of cell 1: " in text
     assert not any(str(number) in text for number in HIDDEN)
 
 
@@ -207,8 +284,8 @@ def test_a_line_that_is_not_in_the_cells_is_not_shown(graded):
         "import linecache\ndef f(x):\n"
         "    linecache.cache['<cell 1>'] = (1, None, [f'{x}\\n'] * 9, '<cell 1>')\n    raise ValueError('no')"
     )
-    text = graded(forged, G, H).results[0].message
-    assert "f raised ValueError: no." in text
+    text = graded(forged, G, H).results[0].told()
+    assert "f raised ValueError: no." in text and "line 4" not in text
 
 
 def test_a_terminal_is_told_nothing_by_a_message(graded):

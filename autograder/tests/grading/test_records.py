@@ -53,7 +53,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 def test_a_record_of_an_earlier_version_is_read_and_its_marks_are_out_of_date(tmp_path):
     write(tmp_path, BEFORE)
     record = read_record(tmp_path, ZOE.assignment, "zoe")
-    without_sentence = replace(POSITIONS_RESET, sentence="")
+    without_sentence = replace(POSITIONS_RESET, sentence="", look="")
     assert record.checks == (PASSED, replace(FAILED, bug=without_sentence)) and record.notes == ZOE.notes
     assert record.bugs == ("positions reset to 0",)
     assert "graded with other checks (042592ae8e)" in why_stale(record, tmp_path, find_stage("save-and-reuse"))

@@ -38,7 +38,7 @@ def read_only(x):
 def test_a_raw_error_is_explained(function, means):
     with pytest.raises(StudentError) as raised:
         local_student({"f": function}).plain("f", 1)
-    assert means in raised.value.sentence
+    assert means in raised.value.cause
 
 
 def test_other_errors_are_told_as_they_are():
