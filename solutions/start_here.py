@@ -170,21 +170,31 @@ autograder.lab.request_lab(weights, tokenizer)
 # fill in, and below them check cells. A check cell runs your function on many inputs and compares the results with a
 # second, independent GPT-2. It looks like this when it passes:
 #
-#     Passed: keys and values hold every appended row, in order (2 points)
+#     ✓ Passed: keys and values hold every appended row, in order (2 points)
 #
 # and like this when it does not:
 #
-#     Not yet: keys and values hold every appended row, in order (2 points)
-#     keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size.
-#     keys has shape [40, 16, 3] where [40, 17, 3] is expected (after 17 appends of one row). Failing lengths: 17 to 70
-#     (of 1 to 70).
-#     The buffer is full and did not grow: NumPy cuts a slice past the end of an array without an error.
+# <div style="border-left: 4px solid #c62828; padding-left: 0.8em">
+# <b>✗ Not yet: keys and values hold every appended row, in order (2 points)</b><br>
+# keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size.
+# <table>
+# <tr><th>result of</th><td>keys</td></tr>
+# <tr><th>shape</th><td>[40, 16, 3]</td></tr>
+# <tr><th>expected</th><td>[40, 17, 3]</td></tr>
+# <tr><th>case</th><td>after 17 appends of one row</td></tr>
+# <tr><th>failing lengths</th><td>17 to 70 (of 1 to 70)</td></tr>
+# </table>
+# <details><summary>Where to look</summary>Look in append, and in what it calls.</details>
+# <details><summary>The cause</summary>The buffer is full and did not grow: NumPy cuts a slice past the end of an array
+# without an error.</details>
+# </div>
 #
-# First the property that should hold; then how large the error is and where; then, if the numbers are those of a
-# mistake that is known, which mistake. Points are counted by the same checks with other inputs.
+# First the property that should hold; then how large the error is and where. Try to find the mistake from that. Behind
+# the first fold is where to look, and behind the second, if the numbers are those of a mistake that is known, which
+# mistake. Points are counted by the same checks with other inputs.
 #
 # Instead of running the check cells you can open a terminal in the stage's folder and type `autograder test --watch`.
-# It runs all of the stage's checks whenever you save the notebook.
+# It runs all of the stage's checks whenever you save the notebook; `--hint 2` adds where to look, `--hint 3` the cause.
 #
 # The glossary explains all terms of the course, in any notebook and wherever it was copied to: `autograder.glossary()`,
 # or `autograder.glossary("logits")` for one of them.

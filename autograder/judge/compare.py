@@ -122,14 +122,15 @@ class Sweep:
         if not self._failed:
             return
         first = next(iter(self._failed.values()))
-        if len(self._failed) == len(set(self._tried)) and len(self._failed) > 1:
+        failing = f"{in_words(self._failed)} (of {in_words(self._tried)})"
+        which = f"Failing {self._unit}: {failing}."
+        if len(self._failed) == len(set(self._tried)):
+            failing = f"all {len(self._failed)}"
             which = f"All {len(self._failed)} {self._unit} fail."
-        elif len(set(self._tried)) > 1:
-            which = f"Failing {self._unit}: {in_words(self._failed)} (of {in_words(self._tried)})."
-        else:
-            which = ""
-        figures = {**first.figures, self._unit: which} if first.figures and which else first.figures
-        raise Failure(first.prop, f"{first.detail} {which}".rstrip(), self._name(), figures)
+        if len(set(self._tried)) == 1:
+            raise Failure(first.prop, first.detail, self._name(), first.figures)
+        figures = {**first.figures, f"failing {self._unit}": failing} if first.figures else {}
+        raise Failure(first.prop, f"{first.detail} {which}", self._name(), figures)
 
     def _name(self) -> Bug | None:
         longest = [look for _, look in sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]]

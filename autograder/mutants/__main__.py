@@ -13,10 +13,10 @@ from autograder.toolkit.threads import use_one_thread
 
 def main() -> int:
     """Mark every one-step change of the solutions. Exit status 1 when one keeps all points and is not listed as
-    equivalent in its stage's equivalent.txt, or was caught before."""
+    equivalent in its stage's equivalent.txt, or was caught before, or is given the name of a bug that is elsewhere."""
     parser = argparse.ArgumentParser(prog="python -m autograder.mutants", description=main.__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these (default: all)")
-    parser.add_argument("--names", action="store_true", help="run all checks on each, and look at the bugs they name")
+    parser.add_argument("--names", action="store_true", help="run all checks on each, for all names they give")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts to FILE")
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="also list what was caught in FILE, and is not now"
@@ -47,9 +47,10 @@ def main() -> int:
         return 2
     if options.json:
         options.json.write_text(report.as_json(verdicts), encoding="utf-8")
-    print(report.text(verdicts, options.names, before))
+    print(report.text(verdicts, before))
     print(f"\n{len(verdicts)} mutants in {time.monotonic() - started:.0f} s")
-    return 1 if report.survivors(verdicts) or (before and report.no_longer_caught(verdicts, before)) else 0
+    lost = before and report.no_longer_caught(verdicts, before)
+    return 1 if report.survivors(verdicts) or lost or any(report.doubtful_names(verdicts)) else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -18,7 +19,12 @@ BEFORE_REASON = "  # "
 
 def equivalents(stage_name: str) -> dict[str, str]:
     """The mutants that no check can tell from the solution, with the reason: the stage's equivalent.txt."""
-    path = Path(__file__).parents[1] / "stages" / find_stage(stage_name).module / "equivalent.txt"
+    return _listed(stage_name, "equivalent.txt")
+
+
+def _listed(stage_name: str, name: str) -> dict[str, str]:
+    """The entries of one of a stage's lists, each with its reason."""
+    path = Path(__file__).parents[1] / "stages" / find_stage(stage_name).module / name
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     listed = (line.partition(BEFORE_REASON) for line in lines if line.strip() and not line.startswith("#"))
     return {id.strip(): reason.strip() for id, _, reason in listed}
@@ -41,7 +47,7 @@ def stale(verdicts: list[Verdict]) -> list[str]:
 
 
 def doubtful_names(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Names given for a change in a cell where no wrong sample with this bug has its mistake."""
+    """Names given for a change in a cell where the bug is not at home."""
     silent = {bug.key for bug in NOTHING_TO_JUDGE}
     for verdict in verdicts:
         for key in sorted(set(verdict.names.values()) - silent):
@@ -49,9 +55,13 @@ def doubtful_names(verdicts: Iterable[Verdict]) -> Iterator[str]:
                 yield f"{verdict.stage}  {key}  {verdict.id}"
 
 
+@functools.cache
 def _homes(stage_name: str) -> set[tuple[str, str | None]]:
+    """Where a bug is: in the cells in which a wrong sample has it, and those of the stage's names.txt, CELL: KEY."""
     wrong = (sample for sample in submissions_of(stage_name) if isinstance(sample, Wrong))
-    return {(cell, sample.bug) for sample in wrong for cell, _, _ in sample.changes}
+    found = {(cell, sample.bug) for sample in wrong for cell, _, _ in sample.changes}
+    listed = (entry.split(": ") for entry in _listed(stage_name, "names.txt"))
+    return found | {(cell, key) for cell, key in listed}
 
 
 def no_longer_caught(verdicts: Iterable[Verdict], before: dict[str, Any]) -> list[Verdict]:
@@ -67,7 +77,7 @@ def as_json(verdicts: Iterable[Verdict]) -> str:
     return json.dumps(by_stage, indent=1) + "\n"
 
 
-def text(verdicts: list[Verdict], names: bool, before: dict[str, Any] | None) -> str:
+def text(verdicts: list[Verdict], before: dict[str, Any] | None) -> str:
     """The whole report."""
     lines = [f"{'stage':<16}{'mutants':>9}{'caught':>9}{'named':>9}{'equivalent':>12}{'survive':>9}"]
     left = survivors(verdicts)
@@ -76,7 +86,7 @@ def text(verdicts: list[Verdict], names: bool, before: dict[str, Any] | None) ->
         caught, named = sum(v.caught for v in own), sum(bool(v.names) for v in own)
         surviving = sum(v.stage == stage for v in left)
         listed = len(own) - caught - surviving
-        lines.append(f"{stage:<16}{len(own):>9}{caught:>9}{named if names else '-':>9}{listed:>12}{surviving:>9}")
+        lines.append(f"{stage:<16}{len(own):>9}{caught:>9}{named:>9}{listed:>12}{surviving:>9}")
     sections = {
         "Survivors: equivalent, to be listed with a reason, or a hole in the checks": _ids(left),
         "Listed as equivalent, and caught, gone, or without a reason": stale(verdicts),
@@ -85,7 +95,7 @@ def text(verdicts: list[Verdict], names: bool, before: dict[str, Any] | None) ->
         "Slower than the solution, with all points": [
             f"{v.stage}  {v.id}  {v.slower:.1f} times" for v in verdicts if v.slower is not None
         ],
-        "Names of bugs that have no sample with its mistake in this cell": doubtful_names(verdicts) if names else (),
+        "Names of bugs that are not at home in the changed cell": doubtful_names(verdicts),
         "Caught before, and no longer": _ids(no_longer_caught(verdicts, before)) if before is not None else (),
     }
     for title, entries in sections.items():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -89,6 +90,13 @@ def test_a_name_is_doubtful_in_a_cell_where_no_sample_has_that_mistake():
     of_lookup = {"lookup-longest-entry": "lookup-not-longest"}
     verdicts = [verdict("right", names=of_lookup), verdict("wrong", names=of_lookup, cell="render-chat")]
     assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-not-longest  wrong"]
+
+
+def test_a_bug_may_be_at_home_in_a_cell_that_no_sample_changes_so():
+    of_the_mask = {"attention-heads": "mask-reversed"}
+    verdicts = [replace(verdict(cell, names=of_the_mask, cell=cell), stage="forward-pass")
+                for cell in ("attention-weights", "gelu")]  # fmt: skip
+    assert list(report.doubtful_names(verdicts)) == ["forward-pass  mask-reversed  gelu"]
 
 
 def test_what_ended_or_is_missing_is_no_doubtful_name():
