@@ -9,7 +9,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from autograder.plain_text import one_line
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage
 
+_DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 _NOT_PARSED = ("SyntaxError", "IndentationError", "TabError")
 
 
@@ -78,7 +79,8 @@ def grade_submission(
     results: list[Result] = []
     try:
         for check in checks_of(stage.name) if checks is None else checks:
-            results.append(_run(session, check, seed_of(check.id), trained).following(results))
+            result = _run(session, check, seed_of(check.id), trained).following(results)
+            results.append(session.beginning_below(result, results))
             if on_result is not None:
                 on_result(results[-1])
     finally:
@@ -116,7 +118,8 @@ class _Session:
 
     def __init__(self, cells, stage: Stage, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
         self._all: tuple[Cell, ...] = tuple(cells)
-        self._functions = stage.functions
+        self._defined = [(cell, set(_DEFINED.findall(cell.source))) for cell in self._all]
+        self._none = not any(names & set(stage.functions) for _, names in self._defined)
         self._cells: list[Cell] = list(cells)  # but those that end the process
         self._on_cell_error = on_cell_error
         self._given_path = given_path
@@ -162,14 +165,30 @@ class _Session:
         found = self._defining(name)
         label = next((label for label in reversed(found) if label in self.cell_errors), "")
         because = self.cell_errors.get(label, "")
-        if not any(map(self._defining, self._functions)):
+        if self._none:
             because = "None of the stage's functions is in the notebook."
         return {"because": because, "not_parsed": label in self.not_parsed}
 
+    def beginning_below(self, result: Result, earlier: Iterable[Result]) -> Result:
+        """The result; where its cause is not known and a function that its own uses fails too, with that to look at."""
+        used = self._used_by(result.function) if not (result.passed or result.root) else set()
+        below = next((other for other in earlier if not other.passed and other.function in used), None)
+        if below is None:
+            return result
+        look = f'Begin with the check "{below.title}": {result.function} uses {below.function}.'
+        return replace(result, look=in_lines(look))
+
+    def _used_by(self, function: str) -> set[str]:
+        """The names that a function of the student's uses, and what those use that the notebook defines."""
+        names, left = {function}, self._defined
+        while reached := [cell for cell, defined in left if defined & names]:
+            left = [(cell, defined) for cell, defined in left if cell not in reached]
+            names.update(*(re.findall(r"\w+", cell.source) for cell in reached))
+        return names - {function}
+
     def _defining(self, name: str) -> list[str]:
         """The labels of the cells that define a function or a class, also of those that are not valid Python."""
-        defines = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{re.escape(name)}\b", re.MULTILINE)
-        return [cell.label for cell in self._all if defines.search(cell.source)]
+        return [cell.label for cell, names in self._defined if name in names]
 
     def renew(self, other_hashes: bool) -> None:
         """End the process and begin another; with `other_hashes`, also with another day and another folder."""

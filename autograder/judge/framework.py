@@ -50,7 +50,7 @@ class Result:
     is set when a known one explains the failure. points is the check's own number until the gradebook's takes its
     place, with the score in proportion. broke: the place in the judge where it met a value that it is not prepared for;
     for the maintainer. figures: the message's, as a table's rows. root: the same for failures of one cause; empty where
-    that is not known.
+    that is not known. function: the one that the failure is about.
     """
 
     id: str
@@ -65,6 +65,7 @@ class Result:
     cause: str = ""
     figures: dict[str, str] = field(default_factory=dict)
     root: str = ""
+    function: str = ""
 
     def told(self, level: int = 3) -> str:
         """The levels up to this one, a line for each sentence."""
@@ -201,6 +202,7 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
         cause=in_lines(cause),
         figures=failure.figures,
         root=failure.detail if bug is INPUT_CHANGED else root,
+        function=function,
     )
 
 

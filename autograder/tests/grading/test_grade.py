@@ -258,6 +258,11 @@ def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
     }
 
 
+def test_where_a_function_that_is_used_fails_too_the_student_begins_there(graded):
+    result = told(graded("def f(x): return 5", "def helper(): return f(0)", "def g(): return helper()", H))
+    assert result["g"][1:] == ['Begin with the check "f": g uses f.']
+
+
 # Hidden inputs
 
 
