@@ -158,7 +158,7 @@ class Student:
         self._room = Room()
         self.last: tuple[str, Any] | None = None  # what was asked for last, and what came
         self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
-        self._asked: list[str] = []  # in this check: functions, methods and attributes
+        self._asked: list[str] = []  # in this check: functions and classes
         self._raised: dict[str, StudentError] = {}  # in this check, by sentence
         self.watched: frozenset[str] = frozenset()  # functions that must leave their arguments as they were
         self._elsewhere = False
@@ -372,7 +372,7 @@ class Student:
             self.gone = error
             raise
         self.last = (name, reply.get("value"))
-        if request["op"] in ("call", "calls", "method", "methods", "attribute"):
+        if request["op"] in ("call", "calls", "make_cache"):
             self._asked.append(name)
         if isinstance(reply.get("error"), dict):
             error = StudentError(name, reply["error"])
@@ -381,9 +381,10 @@ class Student:
         return reply
 
     def function_meant(self, sentence: str) -> str:
-        """The function that a sentence about the answers speaks of: one of those asked for, or else the last."""
-        words = re.findall(r"\w+", sentence)
-        return next((word for word in words if word in self._asked), self._asked[-1] if self._asked else "your code")
+        """The function or class that a failure's sentence is about: its subject, the watched one, or the last asked."""
+        subject = re.findall(r"\w+", sentence)[:3]
+        last = self._asked[-1:] or ["your code"]
+        return next(name for name in (*subject, *sorted(self.watched), *last) if name in self._asked or name in last)
 
     def error_in(self, sentence: str) -> StudentError | None:
         """The error that a sentence about the answers tells; None where it tells none."""
