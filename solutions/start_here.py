@@ -170,12 +170,12 @@ autograder.lab.request_lab(weights, tokenizer)
 # fill in, and below them check cells. A check cell runs your function on many inputs and compares the results with a
 # second, independent GPT-2. It looks like this when it passes:
 #
-#     ✓ Passed: keys and values hold every appended row, in order (2 points)
+#     Passed: keys and values hold every appended row, in order (2 points)
 #
 # and like this when it does not:
 #
 # <div style="border-left: 4px solid #c62828; padding-left: 0.8em">
-# <b>✗ Not yet: keys and values hold every appended row, in order (2 points)</b><br>
+# <b>&times; Not yet: keys and values hold every appended row, in order (2 points)</b><br>
 # keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size.
 # <table>
 # <tr><th>result of</th><td>keys</td></tr>

@@ -36,10 +36,10 @@ def test_a_check_is_told_in_three_levels_and_nothing_of_a_students_is_obeyed(not
     notebook, theme = notebook
     notebook.run_all()
     passed, named, raised = (notebook.cells()[n] for n in (2, 4, 6))
-    assert notebook.output_of(passed) == "✓ Passed: gelu is GPT-2's tanh form (1 point)"
+    assert notebook.output_of(passed).endswith("Passed: gelu is GPT-2's tanh form (1 point)")
 
     text = notebook.output_of(named)
-    assert text.startswith("✗ Not yet: gelu is GPT-2's tanh form (1 point)")
+    assert "Not yet: gelu is GPT-2's tanh form (1 point)" in text.splitlines()[0]
     assert [row.inner_text().split("\t")[0] for row in named.query_selector_all("tr")] == [
         *("result of", "off by up to", "differ", "first at", "case")
     ]
