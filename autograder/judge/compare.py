@@ -178,9 +178,9 @@ def _difference(actual, expected, name, axes, atol, rtol) -> tuple[str, dict[str
     off = error > atol + rtol * np.abs(expected)
     rows = {
         "off by up to": f"{error.max():.2g}",
-        "differ": f"{off.mean():.0%}" if off.mean() >= 0.01 else "less than 1%",
+        "values that differ": f"{off.mean():.0%}" if off.mean() >= 0.01 else "less than 1%",
     }
-    sentence = f"{name} is off by up to {rows['off by up to']}; {rows['differ']} of its values differ"
+    sentence = f"{name} is off by up to {rows['off by up to']}; {rows['values that differ']} of its values differ"
     if not off.ndim:
         return sentence, rows
     first = _place(off, axes)

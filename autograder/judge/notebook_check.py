@@ -20,10 +20,10 @@ from autograder.notebooks.parity import NotInMarking, of_notebook
 
 
 class CheckFailed(Exception):
-    """A check cell failed. Jupyter shows one line of it, without a traceback through the grader."""
+    """A check cell failed. Jupyter, which has shown how, adds one line in place of a traceback through the grader."""
 
     def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()[:1] if _in_jupyter() else str(self).splitlines()
+        return ["Run All Cells stops at a check that does not pass."] if _in_jupyter() else str(self).splitlines()
 
 
 def check(check_id: str) -> None:

@@ -41,7 +41,7 @@ def test_a_check_is_told_in_three_levels_and_nothing_of_a_students_is_obeyed(not
     text = notebook.output_of(named)
     assert "Not yet: gelu is GPT-2's tanh form (1 point)" in text.splitlines()[0]
     assert [row.inner_text().split("\t")[0] for row in named.query_selector_all("tr")] == [
-        *("result of", "off by up to", "differ", "first at", "case")
+        *("result of", "off by up to", "values that differ", "first at", "case")
     ]
     look, cause = named.query_selector_all("details")
     assert "Look in gelu" not in text and "with erf" not in text
