@@ -1,10 +1,21 @@
 """How the tests are shared out among processes, and what says more where an assertion fails."""
 
+import os
+import shutil
+import tempfile
+
 import pytest
 
 from autograder.toolkit.threads import processors
 
 pytest.register_assert_rewrite("autograder.stages.sample_tests")
+
+
+def pytest_configure(config):
+    """The folder for what is built once for all processes of a run; they inherit its name."""
+    if "AUTOGRADER_TESTS" not in os.environ:
+        os.environ["AUTOGRADER_TESTS"] = tempfile.mkdtemp(prefix="autograder-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop("AUTOGRADER_TESTS")))
 
 
 @pytest.hookimpl(optionalhook=True)

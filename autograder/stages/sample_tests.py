@@ -4,6 +4,7 @@ Each stage's test_samples.py makes a class of SampleTable, so that its table is 
 """
 
 import collections
+import contextlib
 import functools
 import re
 
@@ -14,6 +15,7 @@ from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
 from autograder.judge.student import Student
 from autograder.notebooks.given import given_source
 from autograder.sandbox.client import Cell, Worker
+from autograder.sandbox.processes import new_processes
 from autograder.stages import find_stage
 from autograder.stages.samples import Right, Wrong, setup_cells, submissions_of
 
@@ -66,35 +68,38 @@ def answered():
 
 @pytest.fixture(scope="session")
 def grade(tmp_path_factory, asked, answered):
-    """Grades a sample submission in a worker, once."""
-    folder = tmp_path_factory.mktemp("given")
+    """Grades a sample submission, once, in a process that is forked from one that the stage's submissions share."""
+    with contextlib.ExitStack() as at_the_end:
 
-    @functools.cache
-    def graded(stage_name, name, seed=HIDDEN_SEED):
-        stage = find_stage(stage_name)
-        submission = next(s for s in submissions_of(stage_name) if s.name == name)
-        given = folder / f"{stage.module}_given.py"
-        if not given.exists():
+        @functools.cache
+        def processes_of(stage):
+            given = tmp_path_factory.mktemp("given") / "given.py"
             given.write_text(given_source(stage) or "", encoding="utf-8")  # none for the first stage
-        cells = setup_cells(stage_name) + [Cell(m, s) for m, s in submission.sources(stage).items()]
-        with Worker(given) as worker:
-            for cell in cells:
-                error = worker.run_cell(cell)
-                assert error is None, f"{cell.label}: {error}"
-            results = {}
-            for check in checks_and_steps_of(stage_name):
-                lists = asked[stage_name, name, check.id]
+            return at_the_end.enter_context(contextlib.closing(new_processes(given)))
 
-                def perform(request, lists=lists):
-                    lists.update(lists_in(request))
-                    return worker.request(request)
+        @functools.cache
+        def graded(stage_name, name):
+            stage = find_stage(stage_name)
+            submission = next(s for s in submissions_of(stage_name) if s.name == name)
+            cells = setup_cells(stage_name) + [Cell(m, s) for m, s in submission.sources(stage).items()]
+            with Worker(processes=processes_of(stage)) as worker:
+                for cell in cells:
+                    error = worker.run_cell(cell)
+                    assert error is None, f"{cell.label}: {error}"
+                results = {}
+                for check in checks_and_steps_of(stage_name):
+                    lists = asked[stage_name, name, check.id]
 
-                if name == "solution":
-                    perform = answered[stage_name, check.id].keeping(perform)
-                results[check.id] = run_check(check, Student(perform), seed)
-            return results
+                    def perform(request, lists=lists):
+                        lists.update(lists_in(request))
+                        return worker.request(request)
 
-    return graded
+                    if name == "solution":
+                        perform = answered[stage_name, check.id].keeping(perform)
+                    results[check.id] = run_check(check, Student(perform), HIDDEN_SEED)
+                return results
+
+        yield graded
 
 
 class SampleTable:

@@ -27,7 +27,7 @@ from autograder.tests.marking import (
     start,
 )
 
-LIMITS = "\nc.SubmissionExporter.call_seconds = 5.0\n"
+LIMITS = "\nc.SubmissionExporter.call_seconds = 2.0\n"
 
 
 def loops_when_writing(source):
@@ -41,7 +41,7 @@ def class_(tmp_path_factory):
     with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
         config.write(LIMITS)
     wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
-    for number, submission in enumerate(wrong[:4]):
+    for number, submission in enumerate(wrong[:2]):
         course.hand_in(f"wrong-{number}", submission.sources(STAGE))
     for name in ("anna", "ben", "Zoë Müller"):
         course.hand_in(name)
@@ -77,7 +77,7 @@ def by_nbgrader(class_, tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(by_nbgrader):
     found = marks(by_nbgrader)
-    assert len(found) == 11 and all(len(one["grades"]) > len(CHECKS) for one in found.values())
+    assert len(found) == 9 and all(len(one["grades"]) > len(CHECKS) for one in found.values())
     assert found["anna"]["score"] == sum(c.points for c in CHECKS.values()) > found["looper"]["score"] > 0
     return found
 
@@ -106,7 +106,7 @@ def test_both_commands_leave_the_same_files(by_grade, by_nbgrader):
 
 
 def test_the_last_line_counts(by_grade):
-    assert re.fullmatch(rf"{STAGE.assignment}: 11 graded, 0 not graded, \d+ s", by_grade.done.stdout.splitlines()[-1])
+    assert re.fullmatch(rf"{STAGE.assignment}: 9 graded, 0 not graded, \d+ s", by_grade.done.stdout.splitlines()[-1])
 
 
 def test_the_table_says_what_was_repaired(by_grade):
@@ -128,7 +128,7 @@ def test_the_csv_has_a_row_a_submission_and_a_column_a_check(by_grade, expected)
 
 def test_the_json_has_everything_that_was_found_out(by_grade):
     (stage,) = json.loads((by_grade.folder / "marks.json").read_text("utf-8"))
-    assert (stage["assignment"], stage["graded"], stage["not_graded"]) == (STAGE.assignment, 11, 0)
+    assert (stage["assignment"], stage["graded"], stage["not_graded"]) == (STAGE.assignment, 9, 0)
     assert stage["submissions"] == json.loads(
         (by_grade.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text()
     )
@@ -160,16 +160,15 @@ def test_a_submission_that_cannot_be_graded_is_counted_and_named(a_copy):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process group")
-@pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_marks(a_copy, expected, by_nbgrader, command):
+def test_whichever_command_is_killed_the_other_goes_on_and_ends_with_the_same_marks(a_copy, expected, by_nbgrader):
     course = a_copy()
-    for enough in (1, 3, 6):
+    for command, enough in ((GRADE, 1), (AUTOGRADE, 4)):
         process = start(course, command)
         deadline = time.monotonic() + 120
         while len(records(course)) < enough and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         kill(process)
-    done = run(course, command)
+    done = run(course, GRADE)
     assert done.returncode == 0, done.stderr
     assert marks(course) == without_looper(expected)
     assert_same_files(files(course), without_looper(files(by_nbgrader)))
@@ -194,4 +193,4 @@ def test_several_runs_on_one_course_share_the_work_though_one_is_killed(a_copy, 
     assert_same_files(files(course), without_looper(files(by_nbgrader)))
     again = run(course, GRADE)
     assert again.returncode == 0
-    assert again.stdout.splitlines()[-1].startswith(f"{STAGE.assignment}: 10 graded (10 before), 0 not graded")
+    assert again.stdout.splitlines()[-1].startswith(f"{STAGE.assignment}: 8 graded (8 before), 0 not graded")

@@ -15,7 +15,7 @@ from autograder.tests.modes import works
 
 pytestmark = works("bubblewrap")
 
-SECONDS = 30
+SECONDS = 12
 ON = ["--SubmissionExporter.display_run=True", f"--SubmissionExporter.display_seconds={SECONDS}"]
 ENDED = "Charts could not be drawn: the process ended while running its cells (exit status 0)."
 PAGE = "<script>alert(1)</script><a href='http://evil.example'>x</a>"

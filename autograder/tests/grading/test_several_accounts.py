@@ -61,14 +61,13 @@ def course(marked, tmp_path):
     return course
 
 
-@COMMANDS
-def test_another_account_goes_on_and_grades_again(course, command):
+def test_another_account_goes_on_and_grades_again(course):
     course.hand_in("ben")
-    done = member(course, command)
+    done = member(course, GRADE)
     assert done.returncode == 0, done.stdout + done.stderr
     before = {r.student: r.graded_at for r in records(course)}
     assert set(before) == {"adele", "ben", "zoe"} and course.scores("ben") == FULL
-    done = member(course, command, "--force")
+    done = member(course, AUTOGRADE, "--force")
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(r.graded_at > before[r.student] and r.status == "graded" for r in records(course))
     for name in before:
@@ -88,11 +87,10 @@ def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_mark_is_touched(cours
     assert {r.status for r in records(course)} == {"graded"} and course.scores("zoe") == FULL
 
 
-@COMMANDS
-def test_marks_whose_record_is_not_for_this_account_are_left_alone(course, command):
+def test_marks_whose_record_is_not_for_this_account_are_left_alone(course):
     """As records were that an earlier version made."""
     (course.folder / "autograded" / ".records" / STAGE.assignment / "zoe.json").chmod(0o600)
-    done = member(course, command, "--force")
+    done = member(course, AUTOGRADE, "--force")
     said = done.stdout + done.stderr
     assert done.returncode == 1 and "Traceback" not in said
     assert re.search(

@@ -48,6 +48,9 @@ ANYTHING = {  # what may come in place of any answer
     "words of 64 bits": np.full((3, 4), 2**64 - 1, np.uint64),
     "not a number": np.full((2, 3, 4), np.nan, np.float16),
 }
+# Where an array or a list of ids is the answer, what is of another type is refused as such, whatever its value
+OF_EACH_TYPE = ("None", "the largest number", "NaN", "digits", "bytes", "an empty dict", "an empty list")
+OF_EACH_TYPE += ("a list of everything", "an array without elements", "eight axes", "truth values", "words of 64 bits")
 LIKE_THE_RIGHT_ONE = {  # made of a right answer that is an array
     "NaN": lambda a: np.full_like(a, np.nan),
     "infinite": lambda a: np.full_like(a, -np.inf),
@@ -74,7 +77,8 @@ LIKE_A_LIST = {
 
 def odd_forms(right):
     """Functions from a right answer to an odd one, by name."""
-    forms = {name: lambda _, value=value: value for name, value in ANYTHING.items()}
+    names = OF_EACH_TYPE if isinstance(right, (np.ndarray, list)) else ANYTHING
+    forms = {name: lambda _, value=ANYTHING[name]: value for name in names}
     if isinstance(right, np.ndarray) and right.ndim and right.size:
         forms |= {f"the right array, {name}": form for name, form in LIKE_THE_RIGHT_ONE.items()}
     elif isinstance(right, list) and right and isinstance(right[0], list):
