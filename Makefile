@@ -42,7 +42,7 @@ demo: $(INSTALLED)
 	@$(PY) -m autograder demo
 
 test: $(INSTALLED)
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --ignore=autograder/tests/browser --ignore=autograder/tests/peers --ignore=autograder/tests/smollm2
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore=autograder/tests/browser --ignore=autograder/tests/peers --ignore=autograder/tests/smollm2
 
 lab: $(INSTALLED)
 	@$(PY) -m autograder release $(STAGES) --output lab

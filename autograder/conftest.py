@@ -6,7 +6,10 @@ import tempfile
 
 import pytest
 
+from autograder.grading.environment import import_nbgrader
 from autograder.toolkit.threads import processors
+
+import_nbgrader()
 
 pytest.register_assert_rewrite("autograder.stages.sample_tests")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 
 from autograder.grading.records import read_records
-from autograder.tests.course import STAGE, Course
+from autograder.tests.course import NBGRADER, STAGE, Course
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
 GRADE = [sys.executable, "-m", "autograder", "grade", STAGE.name]
-AUTOGRADE = [sys.executable, "-m", "nbgrader", "autograde", STAGE.assignment]
+AUTOGRADE = [sys.executable, "-c", NBGRADER, "autograde", STAGE.assignment]
 
 
 def copy_of(course, folder):

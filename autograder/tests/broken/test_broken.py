@@ -4,14 +4,11 @@ what was repaired, what could not be graded, and why."""
 import json
 import os
 import re
-import shutil
-from types import SimpleNamespace
 
 import pytest
 
-from autograder.grading.records import read_record
 from autograder.tests.broken.cases import CASES
-from autograder.tests.course import CHECKS, NAME, STAGE, Course, own_cell
+from autograder.tests.course import CHECKS, NAME, STAGE, Course
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the class has names that Windows does not allow")
 
@@ -110,47 +107,3 @@ def test_the_marked_notebooks_are_the_courses_cells_in_their_order(course):
             case.name
         )
         assert (marked["nbformat"], marked["metadata"]["kernelspec"]) == (4, source["metadata"]["kernelspec"])
-
-
-# Grading again
-
-AGAIN = ("magics", "warns", "colab", "input")
-
-
-@pytest.fixture(scope="module")
-def again(course):
-    """A part of the class once more, after a person gave marks: one cannot be read any more, one crashes now."""
-    for folder in (course.folder / "submitted").iterdir():
-        if folder.name not in AGAIN:
-            shutil.rmtree(folder)
-    check = next(iter(CHECKS))
-    with course.gradebook() as gradebook:
-        for student in AGAIN:
-            grade = gradebook.find_grade(check, STAGE.module, STAGE.assignment, student)
-            grade.manual_score, grade.extra_credit = 0.5, 0.25
-        gradebook.db.commit()
-    course.path("colab").write_text("{")
-    shutil.rmtree(course.path("input").parent)
-    course.hand_in("input", {}, own_cell("import os\nos._exit(3)"))
-    run = course.run("autograde", STAGE.assignment, "--force", *SHORT)
-    return SimpleNamespace(course=course, run=run, check=check)
-
-
-def test_no_old_score_survives_a_failed_grading(again):
-    assert set(again.course.scores("colab").values()) == {None}
-    assert again.course.scores("input") == dict.fromkeys(CHECKS, 0.0)
-    assert again.run.returncode == 1
-
-
-def test_marks_given_by_a_person_do_and_so_do_scores_that_did_not_change(again):
-    for student in AGAIN:
-        with again.course.gradebook() as gradebook:
-            grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, student)
-            assert (grade.manual_score, grade.extra_credit) == (0.5, 0.25), student
-    assert again.course.scores("magics") == again.course.scores("warns") == FULL
-
-
-def test_the_second_table_tells_of_the_second_run(again):
-    assert table(again.run, "colab")[0][0] == "NOT GRADED"
-    assert "exit status 3" in table(again.run, "input")[0][1]
-    assert read_record(again.course.folder / "autograded", STAGE.assignment, "colab").score is None

@@ -16,7 +16,7 @@ import pytest
 from autograder.cli.sample_class import write_submission
 from autograder.cli.watch import watch_file
 from autograder.judge.framework import checks_of
-from autograder.notebooks.build import build
+from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.stages.samples import Wrong, setup_cells, submissions_of
 from autograder.tests.cli.test_commands import COMMAND, autograder
@@ -28,11 +28,7 @@ MOST = sum(check.points for check in CHECKS)
 ALL_PASS = f"save-and-reuse: {len(CHECKS)} / {len(CHECKS)} checks, {MOST} / {MOST} points"
 
 
-@pytest.fixture(scope="module")
-def released(tmp_path_factory):
-    """The assignment as students get it."""
-    (folder,) = build(course=tmp_path_factory.mktemp("course"), stages=(STAGE,))
-    return folder
+RELEASE = ROOT / "course" / "release"  # as students get it
 
 
 def test_a_stage_may_be_named_by_its_number(student):
@@ -44,10 +40,9 @@ def test_a_stage_may_be_named_by_its_number(student):
 def test_in_the_folder_above_all_stages_are_checked_and_the_complete_ones_counted(tmp_path):
     """As in lab/, which has a folder for each stage."""
     kv_cache = find_stage("kv-cache")
-    solved, unsolved = build(course=tmp_path / "course", stages=(kv_cache, STAGE))
     sources = submissions_of("kv-cache")[0].sources(kv_cache)
-    write_submission(solved, tmp_path / "lab" / kv_cache.assignment, kv_cache, sources)
-    shutil.copytree(unsolved, tmp_path / "lab" / STAGE.assignment)
+    write_submission(RELEASE / kv_cache.assignment, tmp_path / "lab" / kv_cache.assignment, kv_cache, sources)
+    shutil.copytree(RELEASE / STAGE.assignment, tmp_path / "lab" / STAGE.assignment)
     result = autograder("test", cwd=tmp_path / "lab")
     assert result.returncode == 1
     lines = result.stdout.strip().splitlines()
@@ -56,11 +51,11 @@ def test_in_the_folder_above_all_stages_are_checked_and_the_complete_ones_counte
 
 
 @pytest.fixture
-def student(released, tmp_path):
+def student(tmp_path):
     """Makes a student's folder with these solution cells, and returns the notebook in it."""
 
     def make(sources, name="work"):
-        return write_submission(released, tmp_path / name, STAGE, sources)
+        return write_submission(RELEASE / STAGE.assignment, tmp_path / name, STAGE, sources)
 
     return make
 

@@ -16,7 +16,7 @@ from autograder.grading.outcome import STALE, Line, Outcome
 from autograder.grading.records import Record
 from autograder.stages import UnknownStage
 from autograder.tests.course import STAGE, Course
-from autograder.tests.marking import AUTOGRADE, ENVIRONMENT, GRADE
+from autograder.tests.marking import ENVIRONMENT, GRADE
 
 OPTIONS = {"course": None, "students": (), "jobs": None, "force": False, "csv_path": None, "json_path": None}
 
@@ -179,10 +179,9 @@ def test_the_points_of_a_class_and_their_median():
     )
 
 
-@pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
-def test_what_is_not_isolated_is_said_once_and_before_anything_is_marked(built, command):
+def test_what_is_not_isolated_is_said_once_and_before_anything_is_marked(built):
     run = subprocess.run(
-        command, cwd=built.folder, env=ENVIRONMENT | {"AUTOGRADER_SANDBOX": "limits"}, capture_output=True, text=True
+        GRADE, cwd=built.folder, env=ENVIRONMENT | {"AUTOGRADER_SANDBOX": "limits"}, capture_output=True, text=True
     )
     assert run.stderr.count("Not sandboxed: ") == 1 and "Not sandboxed" not in run.stdout
     assert run.stderr.index("Not sandboxed: ") < (run.stderr + "graded in").index("graded in")

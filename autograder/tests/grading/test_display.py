@@ -1,7 +1,6 @@
 """A display run by itself: what cells may show, and what hostile ones come to."""
 
 import base64
-import time
 
 import numpy as np
 import pytest
@@ -77,14 +76,12 @@ def test_no_page_is_made_of_anything_but_text():
 
 
 def test_a_flood_is_cut_while_it_comes_and_what_earlier_cells_showed_stays():
-    started = time.monotonic()
     with peak_growth() as growth:
-        outputs, problem = run("print('x' * 20_000_000)", "while True: print('y' * 1000)", "1", seconds=15)
-    assert problem == "the 15 s for them are used up"
+        outputs, problem = run("print('x' * 20_000_000)", "while True: print('y' * 1000)", "1", seconds=6)
+    assert problem == "the 6 s for them are used up"
     assert text(outputs[0]).endswith(CUT) and len(text(outputs[0])) <= MAX_CELL + len(CUT)
     assert outputs[1:] == [[], []]
     assert growth.bytes < 100 * 2**20
-    assert time.monotonic() - started < 15 + 20
 
 
 def test_a_process_that_ends_is_told_of():

@@ -184,11 +184,3 @@ def test_autograder_grade_does_the_same(course):
         run.stdout,
     )
     assert {s: m["grades"] for s, m in marks(course).items()} == {s: m["grades"] for s, m in course.without.items()}
-
-
-def test_a_course_that_requires_the_sandbox_draws_nothing_without_it(course):
-    required = "--SubmissionExporter.require_sandbox=True"
-    run = course.run("autograde", STAGE.assignment, "--force", required, *ON, AUTOGRADER_SANDBOX="limits")
-    assert run.returncode == 1
-    assert "Nothing was graded. Not sandboxed: " in run.stderr
-    assert {s: m["grades"] for s, m in marks(course).items()} == {s: m["grades"] for s, m in course.without.items()}

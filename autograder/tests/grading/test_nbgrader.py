@@ -211,8 +211,9 @@ def again(feedback):
             shutil.rmtree(folder)
     before = {student: course.scores(student) for student in GRADED_AGAIN}
     with course.gradebook() as gradebook:
-        grade = gradebook.find_grade(check, STAGE.module, STAGE.assignment, "wrong")
-        grade.manual_score, grade.extra_credit = 0.5, 0.25
+        for student in ("wrong", "loud"):
+            grade = gradebook.find_grade(check, STAGE.module, STAGE.assignment, student)
+            grade.manual_score, grade.extra_credit = 0.5, 0.25
         gradebook.db.commit()
     course.path("loud").write_text("{")
     written = course.path("right", "autograded").stat().st_mtime_ns
@@ -240,14 +241,16 @@ def test_a_second_grading_gives_the_same_marks(again):
             assert again.course.scores(student) == scores
 
 
-def test_marks_given_by_a_person_survive(again):
+def test_marks_given_by_a_person_survive_even_where_grading_fails(again):
     with again.course.gradebook() as gradebook:
-        grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, "wrong")
-        assert (grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (0.5, 0.25, True)
+        for student in ("wrong", "loud"):
+            grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, student)
+            assert (grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (0.5, 0.25, True), student
 
 
 def test_an_old_score_does_not_survive_a_submission_that_cannot_be_read(again):
     assert set(again.course.scores("loud").values()) == {None}
+    assert read_record(again.course.folder / "autograded", STAGE.assignment, "loud").score is None
     assert again.run.returncode == 1
     for step in ("autograded", "feedback"):
         assert not again.course.path("loud", step).parent.exists()
