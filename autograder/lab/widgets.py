@@ -242,7 +242,7 @@ class RequestLab(Shown):
             import ipywidgets as w
         except ImportError:
             return
-        look = {"style": _WIDE, "layout": {"width": "620px", "height": "130px"}}
+        look = {"style": _WIDE, "layout": {"width": "780px", "height": "120px"}}
         look["continuous_update"] = False  # each change is up to five passes, so not every letter is one
         self.saved = w.Textarea(self.saved_text, description="Saved prompt", **look)
         self.next = w.Textarea(self.next_text, description="Next prompt", **look)
