@@ -105,10 +105,8 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Res
     return result
 
 
-def _missing_name(error: dict[str, Any], request: dict[str, Any]) -> str:
+def _missing_name(error: dict[str, Any]) -> str:
     """The function that is asked for, or that one of the student's calls, and that is not there."""
-    if error["kind"] == "missing":
-        return request["name"]
     found = re.match(r"name '(\w+)' is not defined", error["message"]) if error["type"] == "NameError" else None
     return found.group(1) if found else ""
 
@@ -156,7 +154,7 @@ class _Session:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
         reply = self._hide(reply) if self._hide else reply
-        if (error := reply.get("error")) and (name := _missing_name(error, request)):
+        if (error := reply.get("error")) and (name := _missing_name(error)):
             return reply | {"error": error | self._why_missing(name)}
         return reply
 

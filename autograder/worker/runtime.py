@@ -128,7 +128,7 @@ class Runtime:
     def _op_call(self, request):
         name = request["name"]
         if name not in self.namespace:
-            return {"error": {"kind": "missing", "type": "NameError", "message": f"{name} is not defined"}}
+            return _missing(name)
         return self._counted(request) if request.get("count") else self._invoke(self.namespace[name], request)
 
     def _op_calls(self, request):
@@ -218,6 +218,8 @@ class Runtime:
     # Caches
 
     def _op_make_cache(self, request):
+        if "ModelCache" not in self.namespace:
+            return _missing("ModelCache")
         cache = self.namespace["ModelCache"](request["n_layer"])
         for layer, (keys, values) in zip(cache.layers, request["kv"], strict=True):
             if keys.shape[1]:
@@ -367,6 +369,10 @@ class Runtime:
             cell = f"the cell with {function}" if function.isidentifier() else "its cell"
         cell, text, function = (_sayable(part, MAX_LINE) for part in (cell, text, function))
         return {"cell": cell, "line": line, "text": text, "function": function}
+
+
+def _missing(name: str) -> dict[str, Any]:
+    return {"error": {"kind": "missing", "type": "NameError", "message": f"name '{name}' is not defined"}}
 
 
 def _bad_result(message: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from autograder.stages.samples import submissions_of
+from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.course import CHECKS, STAGE, Course
 
 ANSWER = "Because:\n\n- *positions*\n- context in $2^n$ ways\n\n<b onclick='alert(1)'>x</b>"
@@ -27,6 +27,10 @@ def course(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("course"))
     wrong = next(s for s in submissions_of(STAGE.name) if s.name == "positions-reset")
     course.hand_in("anna", wrong.sources(STAGE), change=put_answer)
+    syntax = solved_cells(STAGE.name)["save-prefix-cache"].replace("weights):", "weights)")
+    course.hand_in("syntax", {**solved_cells(STAGE.name), "save-prefix-cache": syntax})
+    course.hand_in("unsolved", {})
+    course.hand_in("empty", change=lambda notebook: notebook["cells"].clear())
     assert course.run("autograde", STAGE.assignment).returncode == 0
     return course
 
@@ -72,6 +76,32 @@ def test_the_rubric_is_below_the_answer_for_the_assistant_and_not_on_the_page(co
     answer = next(n for n, cell in enumerate(cells) if cell["id"] == "why-positions")
     assert "".join(cells[answer + 1]["source"]).startswith("**Rubric.** 1 point: position.")
     assert "Rubric" not in page
+
+
+@pytest.mark.parametrize(
+    ("student", "cause", "times"),
+    [
+        ("anna", "were given positions 0, 1, 2, ... again", 1),
+        ("syntax", "The cell save-prefix-cache raised SyntaxError: expected ':'", 1),
+        ("unsolved", "still raises NotImplementedError: write its body", 2),  # the functions that checks ask first
+        ("empty", "None of the stage's functions is in the notebook", 1),
+    ],
+)
+def test_one_cause_is_told_once_and_the_other_checks_say_which_they_follow_from(course, page, student, cause, times):
+    text = text_of(course.feedback(student))
+    assert text.count(cause) == times
+    lost = sum(not score for score in course.scores(student).values())
+    assert text.count("This follows from the check") == lost - times > 0
+
+
+def test_all_levels_of_a_failure_are_on_the_page(page):
+    text = text_of(page)
+    for level in (
+        "generate_with_prefix is off by up to",
+        "Look at the positions of the new tokens, in generate_with_prefix.",
+        "were given positions 0, 1, 2, ... again",
+    ):
+        assert level in text
 
 
 def test_an_answer_is_rendered_and_nothing_of_it_is_active(page):

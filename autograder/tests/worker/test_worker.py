@@ -125,6 +125,8 @@ def test_an_object_that_equals_everything_is_not_a_result(student):
 def test_a_missing_function_is_named(student):
     with pytest.raises(StudentError, match="prefill is not defined"):
         student.array("prefill", [1])
+    with pytest.raises(StudentError, match="ModelCache is not defined"):
+        student.cache_with([])
 
 
 @pytest.mark.parametrize(
