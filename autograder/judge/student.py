@@ -120,7 +120,7 @@ class StudentError(Exception):
     def cause(self) -> str:
         """What it comes from, or what the words of Python or NumPy mean; empty where there is nothing to say."""
         means = meaning(self.message)
-        return (self.because if self.kind != "missing" else "") or (f"{means[:1].upper()}{means[1:]}." if means else "")
+        return (self.because if self.kind != "missing" else "") or (f"It means that {means}." if means else "")
 
     @property
     def root(self) -> str:
