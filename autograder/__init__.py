@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from autograder import lab
     from autograder.judge.notebook_check import check
     from autograder.notebooks import load_notebook
-    from autograder.toolkit import block_charts, charts, chat, timing, traces
+    from autograder.toolkit import attention_charts, block_charts, charts, chat, cost_charts, timing, traces
     from autograder.toolkit.glossary import glossary
     from autograder.toolkit.model import (
         GPT2_LARGE,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         GPT2_SMALL,
         GPT2_XL,
         GPT2Config,
+        load_both,
         load_model,
         load_tokenizer,
         random_model,
@@ -39,6 +40,7 @@ _LAZY = {
     "GPT2_MEDIUM": ("autograder.toolkit.model", "GPT2_MEDIUM"),
     "GPT2_LARGE": ("autograder.toolkit.model", "GPT2_LARGE"),
     "GPT2_XL": ("autograder.toolkit.model", "GPT2_XL"),
+    "load_both": ("autograder.toolkit.model", "load_both"),
     "load_model": ("autograder.toolkit.model", "load_model"),
     "load_tokenizer": ("autograder.toolkit.model", "load_tokenizer"),
     "random_model": ("autograder.toolkit.model", "random_model"),
@@ -48,7 +50,9 @@ _LAZY = {
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "chat": ("autograder.toolkit.chat", None),
     "timing": ("autograder.toolkit.timing", None),
+    "attention_charts": ("autograder.toolkit.attention_charts", None),
     "block_charts": ("autograder.toolkit.block_charts", None),
+    "cost_charts": ("autograder.toolkit.cost_charts", None),
     "charts": ("autograder.toolkit.charts", None),
     "traces": ("autograder.toolkit.traces", None),
     "lab": ("autograder.lab", None),
@@ -67,14 +71,17 @@ __all__ = [
     "GPT2_SMALL",
     "GPT2_XL",
     "GPT2Config",
+    "attention_charts",
     "block_charts",
     "charts",
     "chat",
     "check",
+    "cost_charts",
     "glossary",
     "guess",
     "lab",
     "live_table",
+    "load_both",
     "load_model",
     "load_notebook",
     "load_tokenizer",

@@ -40,6 +40,16 @@ weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
+# **One switch.** All cells that read or write text use the small GPT-2 of the course. With `MODEL = "gpt2"` they use
+# the real one, after `autograder fetch gpt2` in a terminal; where it was not fetched, the cell says so and the small
+# one stays. What you should see is always said of the small one. Checks never use either: they bring models of their
+# own.
+
+# %% tags=["chart"]
+MODEL = None  # or "gpt2"
+weights, tokenizer = autograder.load_both(MODEL)
+
+# %% [markdown]
 # ## Tokens
 #
 # A language model does not read letters. A **tokenizer** cuts the text into pieces called **tokens**, and gives each
@@ -58,12 +68,8 @@ text = "The king is dead, and the queen"
 token_ids = tokenizer.encode(text)
 print(n_tokens.beside(len(token_ids)))
 print(token_ids)
-autograder.charts.token_strip(
-    {"tokens": tokenizer.tokens(token_ids)},
-    shared=0,
-    positions=True,
-    title="A text as the model reads it",
-)
+words = tokenizer.tokens(token_ids)
+autograder.charts.token_strip({"tokens": words}, shared=0, positions=True, title="A text as the model reads it")
 
 # %% [markdown]
 # There are `n_vocab` different tokens in all. The small number under each token is its **position**: its place in the
@@ -73,38 +79,48 @@ autograder.charts.token_strip(
 #
 # The model turns the tokens into a table of numbers, `x`, of shape `[n_seq, n_embd]`. **One row stands for one
 # position.** Here `n_seq` is the number of tokens and `n_embd` the number of numbers that describe a token; a row is
-# called the **hidden state** of its token. The table keeps this shape all the way up. Each of the `n_layer`
+# called the **hidden state** of its token. The table keeps this shape all the way. Each of the `n_layer`
 # **blocks** adds something to it, and at the end each row is turned into one number for each token of the vocabulary.
 #
-#     token ids                                             [n_seq]
-#        |
-#     row of wte for each id  +  row of wpe for each position
-#        |
-#        x                                                  [n_seq, n_embd]
-#        |
-#        |-----> ln_1 --> causal self-attention ---.
-#        + <---------------------------------------'          one block;
-#        |                                                    there are n_layer of them,
-#        |-----> ln_2 --> linear --> gelu --> linear --.      one after the other
-#        + <-------------------------------------------'
-#        |
-#       ln_f
-#        |
-#     times the transpose of wte
-#        |
-#     logits                                                [n_seq, n_vocab]
-#
+# The table is drawn as the thick line, which is called the **residual stream**. A block does not replace it. It takes
+# a look at it, twice, and adds what it found.
+
+# %% tags=["chart"]
+autograder.attention_charts.model_drawing(weights.config)
+
+# %% [markdown]
 # Row `i` of the result belongs to position `i` and says which token comes *next*: the larger a number, the likelier
 # that token is at position `i + 1`. These numbers are called **logits**.
 #
 # Rows meet in one place only, in attention. Everything else treats each row by itself.
 #
+# ## One row on its way through a block
+#
+# Before any formula, here is what happens to the row of one token in the first block, with the model's own numbers.
+# Read it from top to bottom. You will write every step of it, and come back to this picture when you do.
+
+# %% tags=["chart"]
+autograder.attention_charts.row_through_block(weights, token_ids, words, position=3)
+
+# %% [markdown]
+# - **`ln_1(x)`** brings the row to a standard size, whatever it has grown to.
+# - **`q`, `k`, `v`** are three short rows made from it, by multiplying it with learned matrices. Every token has its
+#   own three. There are several **heads**, which do this side by side; the picture shows one.
+# - **`scores`** compare this token's `q` with the `k` of every token up to itself. Later tokens are hidden.
+# - **`weights`** are the scores made positive, so that they add up to 1: how much of each token is taken in.
+# - **`mix`** is the `v` of all these tokens, each times its weight, added up. This is where the tokens before `dead`
+#   get into its row, and the only place.
+# - **`attention`** puts the heads' mixes together, and is **added** to the row.
+# - **`mlp`** works on the sum, brought to a standard size again. It is **added** too. What comes out enters the next
+#   block.
+#
+# Change `position`, or add `layer=5` and `head=2`, and run it again.
+#
 # Here are the sizes of the model that you use, and the names of its arrays.
 
 # %% tags=["chart"]
 print(weights)
-print()
-print("wte", weights.wte.shape, "  wpe", weights.wpe.shape)
+print("\nwte", weights.wte.shape, "  wpe", weights.wpe.shape)
 print("blocks[0].ln_1:", weights.blocks[0].ln_1)
 print("blocks[0].attn:", weights.blocks[0].attn.c_attn, "and", weights.blocks[0].attn.c_proj)
 print("blocks[0].ln_2:", weights.blocks[0].ln_2)
@@ -123,7 +139,7 @@ print("ln_f:          ", weights.ln_f)
 #
 # How does a number such as 417 become a row of `n_embd` numbers? By looking it up. `wte` (token embeddings) has one
 # row for each token of the vocabulary. `wpe` (position embeddings) has one row for each position. Both were learned
-# in training. A token's row at the bottom of the model is the sum
+# in training. A token's row before the first block is the sum
 #
 #     wte[token id] + wpe[position]
 #
@@ -133,16 +149,7 @@ print("ln_f:          ", weights.ln_f)
 # %% tags=["chart"]
 rows = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
 print("x has shape", rows.shape)
-autograder.charts.heatmap(
-    rows[:, :32],
-    x_label="feature (the first 32)",
-    y_label="token, one row each",
-    value_label="value",
-    y_ticks=tokenizer.tokens(token_ids),
-    annotate=False,
-    title="The table x at the bottom of the model: one row for each position",
-    model=weights,
-)
+autograder.attention_charts.table_x(rows, words, weights)
 
 # %% [markdown]
 # The features have no names; nobody chose what they mean. You will write this line yourself, in `forward`, once the
@@ -290,26 +297,28 @@ print("and after, with weight 1 and bias 0:  ", normed.std(axis=-1).round(3))
 #    called **attention weights**.
 # 3. The position's result is the average of all values, weighted by them.
 #
-# A tiny example by hand: a query `[1, 0]`, and three keys and values. The scores are 3, 0 and 1.
+# Here are three tokens, with a query, a key and a value each, small enough to do it by hand. Take the third token. Its
+# query `[2, 0, 0, 0]` fits the first key best, with a score of 6; the others get 0 and 2.
 
 # %% tags=["chart"]
-first_weight = autograder.guess("How much of the attention does the first of three keys get?", unit="%")
+q = np.array([[1.0, 1, 0, 0], [0, 2, 0, 0], [2, 0, 0, 0]])
+k = np.array([[3.0, 0, 0, 0], [0, 2, 0, 0], [1, 3, 0, 0]])
+v = np.array([[10.0], [20], [30]])
+first_weight = autograder.guess("How much of its attention does the third token give to the first?", unit="%")
 first_weight
 
 # %% tags=["chart"]
-query = np.array([1.0, 0.0])
-keys = np.array([[3.0, 0.0], [0.0, 5.0], [1.0, 1.0]])
-values = np.array([[10.0], [20.0], [30.0]])
-scores = keys @ query
+scores = k @ q[2] / 2  # of the third token; the picture says why they are halved
 attention = np.exp(scores) / np.exp(scores).sum()
-print("scores: ", scores)
-print("weights:", attention.round(3), "  which add up to", attention.sum().round(6))
-print("result: ", (attention @ values).round(3))
 print(first_weight.beside(100 * attention[0]))
+autograder.attention_charts.by_hand(q, k, v, words[:3])
 
 # %% [markdown]
-# The function in the middle, `exp` of each score divided by the sum of them all, is called **softmax**. The first key
-# fits best, so the result lies close to the first value.
+# Follow a row through the tables. **1.** Each query is multiplied with each key. **2.** The scores are divided by the
+# square root of the number of features, which keeps them at one size however many there are. **3.** The keys of later
+# tokens are hidden. Look at the second row: the best fit of all, 3, is hidden, because that token comes later. **4.**
+# What is left is made into weights, by `exp` of each score divided by the sum of them all. This is called **softmax**.
+# **5.** The values are added up by these weights. The third token's result, 12.7, lies close to the first value, 10.
 #
 # ### No looking ahead
 #
@@ -319,14 +328,7 @@ print(first_weight.beside(100 * attention[0]))
 # before the softmax: `exp(-inf)` is 0, so its weight is 0, and the others still add up to 1.
 
 # %% tags=["chart"]
-autograder.charts.kinds(
-    np.where(np.tri(len(token_ids)), "visible", "hidden").tolist(),
-    x_label="key: the token that is seen",
-    y_label="query: the token that looks",
-    x_ticks=tokenizer.tokens(token_ids),
-    y_ticks=tokenizer.tokens(token_ids),
-    title="Who may see whom",
-)
+autograder.attention_charts.who_sees_whom(words)
 
 # %% [markdown]
 # This has a consequence that the whole course rests on: **what comes later never changes an earlier row.** Row 3 of
@@ -523,9 +525,9 @@ autograder.check("attention-large-scores")
 # Attention moves information between rows; the MLP then works on each row by itself. Its inner layer is four times as
 # wide as `x`.
 #
-# Neither replaces `x`. Each *adds* to it: `x = x + something(layer_norm(x))`. The running sum is called the
-# **residual stream**. It has two merits. A block that has nothing to say can add almost nothing, and what earlier
-# blocks found stays available. And in training, the error reaches the lowest block by a straight path of additions;
+# Neither replaces `x`. Each *adds* to it: `x = x + something(layer_norm(x))`. The running sum is the residual stream.
+# It has two merits. A block that has nothing to say can add almost nothing, and what earlier blocks found stays
+# available. And in training, the error reaches the first block by a straight path of additions;
 # without it, a model of 12 blocks can hardly be trained.
 #
 # Mind the order. GPT-2 normalizes what goes *into* attention and into the MLP, and adds their results to the `x` that
@@ -572,13 +574,12 @@ autograder.check("block-pre-norm")
 #
 # ### What the heads look at
 #
-# With the block written, you can watch attention at work. The cell below runs the text through the model block by
-# block and keeps the attention weights of every head. Then it draws the head that looks most at the token just
-# before. Give `layer` and `head` other numbers, after the line that finds them, to see the others.
+# With the block written, you can watch attention at work. The next cell runs a line of *Romeo and Juliet* through the
+# model, block by block, and keeps the attention weights of every head.
 
 # %% tags=["chart"]
-n_head = weights.config.n_head
-x = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
+n_head, line_ids = weights.config.n_head, tokenizer.encode("O Romeo, Romeo! wherefore art thou Romeo?")
+x = weights.wte[line_ids] + weights.wpe[: len(line_ids)]
 maps = []  # maps[layer][head] is [n_seq, n_seq]
 for block in weights.blocks:
     normed = layer_norm(x, block.ln_1.weight, block.ln_1.bias)
@@ -586,26 +587,27 @@ for block in weights.blocks:
     maps.append(attention_weights(split_heads(q, n_head), split_heads(k, n_head)))
     x = transformer_block(x, block, n_head)
 
-to_previous = np.array([[np.diagonal(head, -1).mean() for head in layer] for layer in maps])
+# %% [markdown]
+# Which head looks at the token just before? In the table of attention weights, that token is one to the left of the
+# diagonal. So take the head with the largest mean there.
+
+# %% tags=["chart"]
+to_previous = np.array([[np.diagonal(one, -1).mean() for one in layer] for layer in maps])
 layer, head = np.unravel_index(to_previous.argmax(), to_previous.shape)
-autograder.charts.heatmap(
-    np.where(np.tri(len(token_ids), dtype=bool), maps[layer][head], np.nan),
-    x_label="key: the token that is seen",
-    y_label="query: the token that looks",
-    value_label="attention weight",
-    x_ticks=tokenizer.tokens(token_ids),
-    y_ticks=tokenizer.tokens(token_ids),
-    title=f"What each token looks at (block {layer}, head {head})",
-    model=weights,
-)
+chosen = maps[layer][head]  # or others, such as maps[0][0]
+n_previous = sum(chosen[i].argmax() == i - 1 for i in range(1, len(chosen)))
+print(f"The token before has the largest weight in {n_previous} of {len(chosen) - 1} rows.")
+title = f"What each token looks at (block {layer}, head {head})"
+autograder.attention_charts.head_map(chosen, tokenizer.tokens(line_ids), title, weights)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# Each row adds up to 1, and hatched cells are hidden. The first row has a single 1, because
-# the first token has nothing else to look at. The cell just left of the diagonal, the token before, is often among
-# the lightest of its row: no other head looks there more. Nobody told this head to do so; training did. Other heads
-# look at the first token, at commas, or at nothing that has a name.
+# Each row adds up to 1, and the first has a single 1, because the first token has nothing else to look at. A frame is
+# around the largest weight of each row. In 9 of the 13 other rows it is around the token just before: ` where` has 0.64
+# for the `!` before it, and the second half of each `Romeo` has 0.64 to 0.80 for the first half. In the other 4 it is
+# around the first token, or around the token itself. Nobody told this head to do so; training did. Most heads do
+# nothing that has a name.
 #
 # </details>
 #
@@ -616,7 +618,7 @@ autograder.charts.heatmap(
 #
 # How does a row become logits? It is compared, by a dot product, with each token's row of `wte`. The same matrix that
 # turned ids into rows turns rows into scores for ids: `x @ wte.T`. This is called a **tied head**. It makes sense,
-# since a token's row in `wte` says what the token is like; a row at the top of the model is a description of the
+# since a token's row in `wte` says what the token is like; a row at the end of the model is a description of the
 # token that should come next, and the dot product says how well each token fits it. It also saves `n_vocab * n_embd`
 # weights, nearly a third of the smallest published GPT-2.
 #
@@ -661,8 +663,7 @@ autograder.check("forward-limits")
 #
 # Your logits are not equal to the judge's to the last digit, and need not be. You compute in float32, which keeps about
 # seven digits, and every block rounds again. How far that leads is easily measured: the same blocks in float64, beside
-# yours. The checks allow 0.001, or one percent of a logit (`atol=1e-3, rtol=1e-2`), which is far above what rounding
-# does in 12 blocks, and far below what any mistake does.
+# yours.
 
 # %% tags=["chart"]
 in_32 = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
@@ -673,6 +674,18 @@ for block in weights.blocks:
     in_64 = transformer_block(in_64, block, n_head)
     drift.append(abs(in_32 - in_64).max())
 print("largest difference after each block:", "  ".join(f"{d:.0e}" for d in drift))
+logits = [layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T for x in (in_32, in_64)]
+print(f"largest difference of a logit: {abs(logits[0] - logits[1]).max():.0e}")
+
+# %% [markdown]
+# <details><summary>What you should see</summary>
+#
+# A difference of about 0.000005 from the first block on, which grows to about 0.00001 in twelve, and stays there in the
+# logits. A check calls a logit right when it is within 0.001, plus one percent of the logit itself (`atol=1e-3,
+# rtol=1e-2`). That is about a hundred times what rounding does in 12 blocks, so another order of the same operations
+# passes. And it is far below what a mistake does, which changes logits by some tenths or more.
+#
+# </details>
 
 # %% [markdown]
 # Now the model can say what it expects. A softmax makes probabilities of the last row's logits.
@@ -686,12 +699,10 @@ prompt = "What is your"  # change it
 next_token = softmax(forward(tokenizer.encode(prompt), weights)[-1])
 print(how_sure.beside(100 * next_token.max()))
 likeliest = np.argsort(-next_token)[:10]
-autograder.charts.bar_chart(
-    {repr(token): next_token[i] for token, i in zip(tokenizer.tokens(likeliest), likeliest, strict=True)},
-    label="probability of the next token",
-    title=f"What may follow {prompt!r}: the ten likeliest tokens",
-    model=weights,
-)
+tokens = map(repr, tokenizer.tokens(likeliest))
+bars = dict(zip(tokens, next_token[likeliest], strict=True))
+title = f"What may follow {prompt!r}: the ten likeliest tokens"
+autograder.charts.bar_chart(bars, label="probability of the next token", title=title, model=weights)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -746,22 +757,23 @@ autograder.check("generate-greedy")
 # probabilities instead. Before the softmax, the logits are divided by a **temperature**. One below 1 makes likely
 # tokens likelier still; close to 0, it is greedy again.
 
+
+# %% tags=["chart"]
+def sample(ids, n_new, temperature, seed=None):
+    """Yields n_new ids, each drawn at random from the probabilities after all before it."""
+    rng, ids = np.random.default_rng(seed), list(ids)
+    for _ in range(n_new):
+        probabilities = softmax(forward(ids, weights)[-1] / temperature)
+        ids.append(int(rng.choice(len(probabilities), p=probabilities)))
+        yield ids[-1]
+
+
 # %% tags=["chart"]
 prompt_ids = tokenizer.encode("ROMEO:\n")
-
-
-def sample(prompt_ids, n_new, weights, temperature, seed):
-    rng = np.random.default_rng(seed)
-    ids = list(prompt_ids)
-    for _ in range(n_new):
-        ids.append(int(rng.choice(weights.config.n_vocab, p=softmax(forward(ids, weights)[-1] / temperature))))
-    return ids[len(prompt_ids) :]
-
-
 print("--- greedy\n" + tokenizer.decode(prompt_ids + generate_recompute(prompt_ids, 40, weights)))
 for temperature in (0.7, 1.0):
     print(f"\n--- sampled, temperature {temperature}")
-    print(tokenizer.decode(prompt_ids + sample(prompt_ids, 40, weights, temperature, seed=1)))
+    print(tokenizer.decode(prompt_ids + list(sample(prompt_ids, 40, temperature, seed=1))))
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -775,8 +787,8 @@ for temperature in (0.7, 1.0):
 #
 # Every new token runs the model on everything before it. The chart below measures your `forward` on sequences of
 # growing length: this is what *one* new token costs when the text is that long. Each point is the median of several
-# runs, after one that is not counted; the bars span the middle half of the runs. With `MODEL = "gpt2-shape"` the chart
-# is drawn at the size of the real GPT-2, with random weights, in some minutes.
+# runs, after one that is not counted; the bars span the middle half of the runs. With the model `gpt2-shape` the
+# chart is drawn at the size of the real GPT-2, with random weights, in some minutes.
 
 # %% tags=["chart"]
 much_slower = autograder.guess(
@@ -785,21 +797,13 @@ much_slower = autograder.guess(
 much_slower
 
 # %% tags=["chart"]
-MODEL = None
-timed = weights if MODEL is None else autograder.load_model(MODEL)
+timed = weights  # or autograder.load_model("gpt2-shape")
 lengths = [16, 64, 128, 256, 384, 512]
 long_ids = tokenizer.encode(text * 80)[: lengths[-1]]
-seconds = autograder.timing.compare({n: lambda n=n: forward(long_ids[:n], timed) for n in lengths}, repeats=3)
-print(much_slower.beside(seconds[512].median / seconds[64].median))
-autograder.charts.line_chart(
-    {"recompute": (lengths, list(seconds.values()))},
-    x_label="length of the sequence so far",
-    x_unit="tokens",
-    y_label="time for one new token",
-    y_unit="s",
-    title="The longer the text, the slower the next token",
-    model=timed,
-)
+seconds = autograder.timing.sweep(lengths, {"recompute": lambda n: forward(long_ids[:n], timed)})
+medians = dict(zip(lengths, [one.median for one in seconds["recompute"][1]], strict=True))
+print(much_slower.beside(medians[512] / medians[64]))
+autograder.cost_charts.next_token(seconds, timed)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -836,26 +840,13 @@ autograder.question("forward-pass", 2)
 # %% [markdown]
 # ## For a friend
 #
-# Run this cell while somebody watches. The prompt and the temperature are yours to change. `MODEL = "gpt2"` writes with
-# the real GPT-2, after `autograder fetch gpt2` in a terminal; it writes modern English, a token every few seconds at
-# first, and slower with each one. The next stages do something about that.
+# Run this cell while somebody watches. The prompt and the temperature are yours to change. With the switch at the top
+# of the notebook set to `"gpt2"`, it writes modern English, a token every few seconds at first, and slower with each
+# one. The next stages do something about that.
 
 # %% tags=["chart"]
-MODEL = None
-writer, words = (
-    (weights, tokenizer) if MODEL is None else (autograder.load_model(MODEL), autograder.load_tokenizer(MODEL))
-)
-prompt_ids = words.encode("JULIET:\n")
-
-
-def writing(ids, n_new, temperature=0.7):
-    rng, ids = np.random.default_rng(), list(ids)
-    for _ in range(n_new):
-        ids.append(int(rng.choice(writer.config.n_vocab, p=softmax(forward(ids, writer)[-1] / temperature))))
-        yield ids[-1]
-
-
-autograder.stream(words, prompt_ids, writing(prompt_ids, 60))
+prompt_ids = tokenizer.encode("JULIET:\n")
+autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 60, temperature=0.7))
 
 # %% [markdown]
 # ## Questions
@@ -863,7 +854,7 @@ autograder.stream(words, prompt_ids, writing(prompt_ids, 60))
 # Answer in a few sentences each. They are marked by hand.
 
 # %% [markdown] written="why-positions" points=2
-# **1. Why positions?** Suppose `wpe` were left out, so that a token's row at the bottom of the model depends on its
+# **1. Why positions?** Suppose `wpe` were left out, so that a token's row before the first block depends on its
 # id alone. Take the *first* block, and the result of attention for the *last* token of a text. Two earlier tokens of
 # the text trade places. Does that result change? Why, or why not? And what does `wpe` change about it?
 #

@@ -37,6 +37,14 @@ weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
+# The switch from stage 1, for all cells that read a text: with `MODEL = "gpt2"` they use the real GPT-2, where it was
+# fetched.
+
+# %% tags=["chart"]
+MODEL = None  # or "gpt2"
+weights, tokenizer = autograder.load_both(MODEL)
+
+# %% [markdown]
 # ## The waste
 #
 # Writing one more token with stage 1's `generate_recompute` means a pass over the whole text. In attention, each
@@ -48,10 +56,11 @@ tokenizer = autograder.load_tokenizer()
 autograder.charts.steps_picture(16, n_steps=3)
 
 # %% [markdown]
-# On the left, all rows are computed in this step. On the right, the rows above are not computed again, only the last
-# one is. To compute the last row alone, its query needs the keys and values of all the earlier positions. So these
-# have to be kept. What is kept is called the **KV cache**. (The first notebook explains the units. Here it is enough
-# that left grows with the square of the length, and right in proportion to it.)
+# On the left, all rows are computed in this step, and all keys and values (K and V, the two strips) with them. On the
+# right, only the last row is. Its query needs the keys and values of all the earlier positions, and nothing else of
+# them: the rows above are not kept. So the keys and values have to be kept, and what keeps them is called the **KV
+# cache**. (The first notebook explains the units. Here it is enough that left grows with the square of the length, and
+# right in proportion to it.)
 #
 # Three questions decide whether that is allowed. Do the keys and values of earlier positions stay the same when the
 # text grows? Is anything else needed from the earlier positions? And what does keeping them cost? We look at the first
@@ -75,6 +84,7 @@ def queries_keys_values(token_ids, layer):
     return [split_heads(part, n_head) for part in np.split(qkv, 3, axis=-1)]
 
 
+# %% tags=["chart"]
 token_ids = tokenizer.encode("The king is dead, and the queen will")
 shorter = token_ids[:-3]
 print("longer: ", tokenizer.tokens(token_ids))
@@ -112,28 +122,11 @@ place = 4
 replaced = list(token_ids)
 replaced[place] = tokenizer.encode(" not")[0]
 layers = (0, 1, 2, 5, 8, 11)
-change = np.array(
-    [
-        abs(queries_keys_values(token_ids, layer)[1] - queries_keys_values(replaced, layer)[1]).max(axis=(0, 2))
-        for layer in layers
-    ]
-)
-change[change < 1e-4] = np.nan  # no change, up to rounding
-changed = np.flatnonzero(~np.isnan(change[-1]))
-kind = "position 4 alone" if len(changed) == 1 else "positions 4 and later" if changed[0] == place else "all positions"
-print(which_rows.beside(kind))
-autograder.charts.heatmap(
-    change,
-    x_label=f"position (the token at position {place} was replaced)",
-    y_label="layer",
-    value_label="largest change of a key",
-    x_ticks=tokenizer.tokens(token_ids),
-    y_ticks=layers,
-    log=True,
-    title="A token changes its own keys and later ones, never earlier ones",
-    model=weights,
-    note="Hatched: no change at all.",
-)
+keys = [(queries_keys_values(token_ids, layer)[1], queries_keys_values(replaced, layer)[1]) for layer in layers]
+change = np.array([abs(before - after).max(axis=(0, 2)) for before, after in keys])
+print("positions whose keys change in the last layer:", np.flatnonzero(change[-1] > 1e-4))
+print(which_rows.beside("positions 4 and later"))
+autograder.attention_charts.changed_keys(change, layers, tokenizer.tokens(token_ids), place, weights)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -170,8 +163,8 @@ print("change of each row of the result:", difference.round(3))
 # ## One layer's cache
 #
 # A `LayerCache` begins empty. `append(k, v)` adds the keys and values of one or more new positions, after those that
-# are there. `keys` and `values` give everything so far; they are read without parentheses, which is what the line
-# `@property` above each of them does. `len()` says how many positions that is.
+# are there. `keys` and `values` give everything so far. They are methods that are read without parentheses, like
+# attributes: this is what the line `@property` above each of them does. `len()` says how many positions that is.
 #
 #     cache = LayerCache()            len(cache) is 0
 #     cache.append(k, v)              k, v: [n_head, 5, head_dim]
@@ -193,6 +186,9 @@ print("change of each row of the result:", difference.round(3))
 # All three pass the checks. The last one is the fastest, as you will measure below. Keep the numbers in float32 (or
 # float64): in half precision they would not come out as they were put in, and the checks would see it. `keys` and
 # `values` are only ever read by others, never written into, so a view is safe to hand out.
+#
+# Store the rows under names of your own, such as `self._keys` and `self._values`. The names `keys` and `values` are
+# taken by the properties: `self.keys = ...` raises an `AttributeError`.
 
 
 # %% solution="layer-cache"
@@ -267,8 +263,6 @@ autograder.check("layer-cache-rows")
 # than the whole buffer, so "twice as large" is not always enough. Mind that NumPy does not complain about a slice that
 # reaches past the end of an array; it cuts the slice.
 #
-# `@property` above a method means that it is called without parentheses: `cache.keys`, not `cache.keys()`.
-#
 # </details>
 #
 # ### Does it matter how the rows are stored?
@@ -282,7 +276,7 @@ growth = autograder.guess("1,024 rows take how many times as long as 512 by conc
 growth
 
 # %% tags=["chart"]
-row = np.ones((12, 1, 64), np.float32)
+row = np.ones((12, 1, 64), np.float32)  # the keys of one position, and its values
 
 
 def by_concatenation(n):
@@ -291,6 +285,7 @@ def by_concatenation(n):
         keys, values = np.concatenate([keys, row], axis=1), np.concatenate([values, row], axis=1)
 
 
+# %% tags=["chart"]
 def into_one_buffer(n):
     keys, values = np.empty((12, n, 64), np.float32), np.empty((12, n, 64), np.float32)
     for i in range(n):
@@ -304,37 +299,24 @@ def with_your_cache(n):
         _ = cache.keys, cache.values
 
 
-lengths = (64, 128, 256, 512, 1024)
-times = [
-    autograder.timing.compare(
-        {
-            "concatenation": lambda n=n: by_concatenation(n),
-            "your LayerCache": lambda n=n: with_your_cache(n),
-            "one large buffer": lambda n=n: into_one_buffer(n),
-        },
-        repeats=3,
-    )
-    for n in lengths
-]
-print(growth.beside(times[-1]["concatenation"].median / times[-2]["concatenation"].median))
-autograder.charts.line_chart(
-    {label: (lengths, [result[label] for result in times]) for label in times[0]},
-    x_label="positions appended one by one",
-    y_label="time in all",
-    y_unit="s",
-    log="xy",
-    slopes=True,
-    title="Filling one layer's cache",
-    note="12 heads of 64 in float32, the size of a layer of GPT-2 small.",
-)
+# %% tags=["chart"]
+ways = {"concatenation": by_concatenation, "your LayerCache": with_your_cache, "one large buffer": into_one_buffer}
+times = autograder.timing.sweep((64, 128, 256, 512, 1024), ways)
+*_, at_512, at_1024 = times["concatenation"][1]
+print(growth.beside(at_1024.median / at_512.median))
+autograder.cost_charts.filling(times)
 
 # %% [markdown]
-# **What you should see** (on a machine that is not busy with other things). Both axes are logarithmic, so a straight
-# line means a power, and its slope is the exponent: 1 for work in proportion to the length, 2 for its square. The line
-# of concatenation bends upwards, and its last part is steeper than the fitted slope says. Copying n rows for each of n
-# tokens is work of the order of n squared, although at small lengths the fixed cost of a NumPy call hides it. One
-# large buffer has a slope of about 1. A preallocated `LayerCache` has much the same slope, a little higher up: it also
-# checks, and grows now and then. A list that is joined at every read behaves like concatenation.
+# <details><summary>What you should see</summary>
+#
+# (On a machine that is not busy with other things.) Both axes are logarithmic, so a straight line means a power, and
+# its slope is the exponent: 1 for work in proportion to the length, 2 for its square. The line of concatenation bends
+# upwards, and its last part is steeper than the fitted slope says. Copying n rows for each of n tokens is work of the
+# order of n squared, although at small lengths the fixed cost of a NumPy call hides it. One large buffer has a slope
+# of about 1. A preallocated `LayerCache` has much the same slope, a little higher up: it also checks, and grows now
+# and then. A list that is joined at every read behaves like concatenation.
+#
+# </details>
 #
 # ## A cache for the whole model
 #
@@ -391,7 +373,8 @@ autograder.check("clone-independent")
 # For `clone`, think about what your `LayerCache` writes into when something is appended. With a buffer, the clone
 # needs a buffer of its own: if both have the same one, both write their next row to the same place. The simplest clone
 # uses only what you have already written: a new `ModelCache`, into whose layers the rows of the old ones are appended.
-# A layer that is still empty has no rows to append.
+# A layer that is still empty has no rows to append. Other programs use Python's `copy.deepcopy`, which is as right, and
+# also copies the room of a buffer that is still free.
 #
 # </details>
 #
@@ -400,17 +383,15 @@ autograder.check("clone-independent")
 
 # %% tags=["chart"]
 cache = ModelCache(weights.config.n_layer)
-for n_seq in range(1, len(token_ids) + 1):
+for n_seq, token in enumerate(tokenizer.tokens(token_ids), start=1):
     for layer, layer_cache in enumerate(cache.layers):
         _, k, v = queries_keys_values(token_ids[:n_seq], layer)
         layer_cache.append(k[:, -1:], v[:, -1:])  # only the newest position; the others are there already
-    token = tokenizer.tokens(token_ids)[n_seq - 1]
     print(f"{token!r:10} length {len(cache)}, keys of layer 0: {cache.layers[0].keys.shape}")
 
-last = weights.config.n_layer - 1
-_, k, v = queries_keys_values(token_ids, last)
-difference = abs(cache.layers[last].keys - k).max()
-print(f"\nin layer {last} the rows differ from a pass over the whole text by at most {difference:.1e}")
+_, k, v = queries_keys_values(token_ids, layer)
+difference = abs(cache.layers[layer].keys - k).max()
+print(f"\nin layer {layer} the rows differ from a pass over the whole text by at most {difference:.1e}")
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -429,14 +410,7 @@ print(f"\nin layer {last} the rows differ from a pass over the whole text by at 
 # queries.
 
 # %% tags=["chart"]
-autograder.charts.kinds(
-    np.where(np.tri(3, 8, k=5), "visible", "hidden").tolist(),
-    x_label="position of the key",
-    y_label="query → its position",
-    x_ticks=range(8),
-    y_ticks=["0→5", "1→6", "2→7"],
-    title="Three queries at the end of eight cached positions",
-)
+autograder.attention_charts.queries_at_the_end(n_query=3, n_seq=8)
 
 # %% [markdown]
 # When one token is decoded there is one query. It stands at the last position and sees everything, so nothing has to
@@ -516,38 +490,31 @@ one_query
 
 # %% tags=["chart"]
 rng = np.random.default_rng(0)
-lengths = (64, 128, 256, 512, 1024)
-times = []
-for n in lengths:
-    q, k, v = (rng.normal(size=(12, n, 64)).astype(np.float32) for _ in range(3))
-    filled = LayerCache()
-    filled.append(k, v)
-    times.append(
-        autograder.timing.compare(
-            {
-                "all rows recomputed": lambda q=q, k=k, v=v: attention_weights(q, k) @ v,
-                "your attend, one query": lambda q=q, filled=filled: attend(q[:, -1:], filled),
-            },
-            repeats=5,
-        )
-    )
-print(one_query.beside(times[-1]["all rows recomputed"].median / times[-1]["your attend, one query"].median))
-autograder.charts.line_chart(
-    {label: (lengths, [result[label] for result in times]) for label in times[0]},
-    x_label="positions so far",
-    x_unit="tokens",
-    y_label="attention for one more token",
-    y_unit="s",
-    log="xy",
-    slopes=True,
-    title="One layer's attention for the next token",
-    note="12 heads of 64 in float32, the size of a layer of GPT-2 small.",
-)
+q, k, v = rng.normal(size=(3, 12, 1024, 64)).astype(np.float32)
+filled = {n: LayerCache() for n in (64, 128, 256, 512, 1024)}
+for n, layer_cache in filled.items():
+    layer_cache.append(k[:, :n], v[:, :n])
+
+
+def recompute_all_rows(n):
+    return attention_weights(q[:, :n], k[:, :n]) @ v[:, :n]
+
+
+# %% tags=["chart"]
+ways = {"all rows recomputed": recompute_all_rows, "your attend, one query": lambda n: attend(q[:, :1], filled[n])}
+times = autograder.timing.sweep(filled, ways, repeats=5)
+all_rows, one_row = (series[-1].median for _, series in times.values())
+print(one_query.beside(all_rows / one_row))
+autograder.cost_charts.one_layer(times)
 
 # %% [markdown]
-# **What you should see** (again on a quiet machine). Recomputing has a slope near 2: twice the text, four times the
-# work. One query has a slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024
-# tokens the two are far apart.
+# <details><summary>What you should see</summary>
+#
+# (Again on a quiet machine.) Recomputing has a slope near 2: twice the text, four times the work. One query has a
+# slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024 tokens the two are far
+# apart.
+#
+# </details>
 #
 # ## What it costs: memory
 #
@@ -585,11 +552,11 @@ bill
 # %% tags=["chart"]
 _, k, v = queries_keys_values(token_ids, layer=0)
 by_adding_up = (k.nbytes + v.nbytes) * weights.config.n_layer
-print(f"the text above, in the course's model: {kv_cache_bytes(weights.config, len(token_ids)):,} bytes by the formula")
-print(f"                                       {by_adding_up:,} bytes by adding up the arrays")
+print(f"the text above, by the formula: {kv_cache_bytes(weights.config, len(token_ids)):,} bytes")
+print(f"by adding up the arrays:        {by_adding_up:,} bytes")
 small = autograder.GPT2_SMALL
 print(
-    f"GPT-2 small: {kv_cache_bytes(small, 1):,} bytes a token, {kv_cache_bytes(small, 1024):,} bytes for 1,024 tokens"
+    f"GPT-2 small, one token: {kv_cache_bytes(small, 1):,} bytes; 1,024 tokens: {kv_cache_bytes(small, 1024):,} bytes"
 )
 print(bill.beside(kv_cache_bytes(small, 1024) / 1e6))
 
@@ -617,8 +584,7 @@ print(bill.beside(kv_cache_bytes(small, 1024) / 1e6))
 
 
 # %% tags=["chart"]
-def key_shape(n_layer, n_key_heads, head_dim):
-    """A config as kv_cache_bytes needs it; n_ctx and n_vocab play no part in it."""
+def key_shape(n_layer, n_key_heads, head_dim):  # as kv_cache_bytes needs it; n_ctx and n_vocab play no part in it
     return autograder.GPT2Config(n_layer, n_key_heads, n_key_heads * head_dim, n_ctx=1, n_vocab=1)
 
 
@@ -630,32 +596,16 @@ models = {
     "Mistral 7B (8 of 32 heads)": key_shape(32, 8, 128),
     "Qwen2.5 7B (4 of 28 heads)": key_shape(28, 4, 128),
 }
-autograder.charts.bar_chart(
-    {name: kv_cache_bytes(config, 1, n_bytes=2) for name, config in models.items()},
-    label="KV cache for one token, in half precision",
-    unit="B",
-    title="The memory bill",
-    note="In brackets: heads of keys and values, of all heads.",
-)
+
+# %% tags=["chart"]
+bytes_a_token = {name: kv_cache_bytes(config, 1, n_bytes=2) for name, config in models.items()}
+autograder.cost_charts.token_in_memory(bytes_a_token)
 
 # %% tags=["chart"]
 lengths = [2**i for i in range(9, 18)]
 chosen = ("GPT-2 XL (25 of 25 heads)", "Llama 2 7B (32 of 32 heads)", "Mistral 7B (8 of 32 heads)")
-autograder.charts.line_chart(
-    {
-        name.split(" (")[0]: (lengths, [kv_cache_bytes(models[name], n, n_bytes=2) / 1e9 for n in lengths])
-        for name in chosen
-    },
-    x_label="length of a text",
-    x_unit="tokens",
-    y_label="KV cache of one text",
-    y_unit="GB",
-    log="xy",
-    reference={"a 24 GB card": ((lengths[0], lengths[-1]), (24, 24))},
-    title="The bill grows in proportion to the text",
-    note="Half precision, computed. Lengths beyond what a model was trained for only show the arithmetic. A card also "
-    "has to hold the model itself: 7 billion parameters take about 14 GB in half precision.",
-)
+bills = {name: [kv_cache_bytes(models[name], n, n_bytes=2) / 1e9 for n in lengths] for name in chosen}
+autograder.cost_charts.text_in_memory(lengths, bills)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>

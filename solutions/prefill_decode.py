@@ -52,6 +52,14 @@ weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
+# The switch from stage 1, for all cells that read or write a text: with `MODEL = "gpt2"` they use the real GPT-2, where
+# it was fetched.
+
+# %% tags=["chart"]
+MODEL = None  # or "gpt2"
+weights, tokenizer = autograder.load_both(MODEL)
+
+# %% [markdown]
 # To build on your own functions instead of the given ones, load your notebook and take what you need from it, in a
 # cell of your own below this one:
 #
@@ -64,7 +72,7 @@ tokenizer = autograder.load_tokenizer()
 #
 # Suppose a prompt of 6 tokens, and 5 new tokens to be written after it. When a request comes in, all 6 tokens of the
 # prompt are known. So they can go through the model together, in one **pass**, just as in `forward`: a table `x` with
-# 6 rows, up through all blocks. On the way each block appends 6 keys and 6 values to its layer's cache. This is
+# 6 rows, through all blocks. On the way each block appends 6 keys and 6 values to its layer's cache. This is
 # called **prefill**, because it fills the cache before any token is written.
 #
 # The last row's logits decide the first new token. From here on, tokens come one at a time, since each depends on the
@@ -75,18 +83,7 @@ tokenizer = autograder.load_tokenizer()
 # read from the cache.
 
 # %% tags=["chart"]
-n_prompt, n_generated = 6, 5
-passes = [["computed"] * n_prompt + [None] * n_generated]  # prefill
-for n_cached in range(n_prompt, n_prompt + n_generated - 1):
-    passes.append(["cached"] * n_cached + ["computed"] + [None] * (n_prompt + n_generated - 1 - n_cached))
-autograder.charts.kinds(
-    passes,
-    x_label="position",
-    y_label="pass: 0 is prefill, the others decode",
-    x_ticks=range(n_prompt + n_generated),
-    y_ticks=range(n_generated),
-    title=f"A prompt of {n_prompt} tokens and {n_generated} new ones: each position is computed once",
-)
+autograder.attention_charts.passes(n_prompt=6, n_generated=5)
 
 # %% [markdown]
 # Count the passes: prefill and 4 decode steps give 5 new tokens, because prefill already gives the first. Count the
@@ -355,6 +352,7 @@ for position in range(4, len(prompt_ids)):
     differences.append(abs(logits - expected[position]).max())
 print("largest difference at any step:", max(differences))
 
+# %% tags=["chart"]
 cache = ModelCache(weights.config.n_layer)
 prefill(prompt_ids[:4], weights, cache)
 shifted = decode_step(prompt_ids[4], 5, weights, cache)  # it stands at 4
@@ -433,12 +431,14 @@ autograder.check("decode-context-limit")
 
 # %% tags=["chart"]
 prompt_ids = tokenizer.encode("ROMEO:\nMy lord, ")
-print(tokenizer.decode(prompt_ids + generate(prompt_ids, 40, weights)))
-print("\nthe same as by recompute:", generate(prompt_ids, 40, weights) == generate_recompute(prompt_ids, 40, weights))
+new_ids = generate(prompt_ids, 40, weights)
+print(tokenizer.decode(prompt_ids + new_ids))
+print("\nthe same as by recompute:", new_ids == generate_recompute(prompt_ids, 40, weights))
 
+# %% tags=["chart"]
 cache = ModelCache(weights.config.n_layer)
 logits = prefill(prompt_ids, weights, cache)
-print("\ngenerated   rows in the cache   prompt + generated - 1")
+print("generated   rows in the cache   prompt + generated - 1")
 for n_generated in range(1, 6):
     new_id = int(logits.argmax())
     print(f"{n_generated:9}   {len(cache):17}   {len(prompt_ids) + n_generated - 1:22}")
@@ -471,35 +471,23 @@ one_pass_faster
 many_ids = tokenizer.encode("The king is dead, and the queen is gone to France. What shall we do, my lord?\n" * 30)
 
 
-def prefill_by_steps(prompt_ids, weights, cache):
-    for position, token_id in enumerate(prompt_ids):
-        logits = decode_step(token_id, position, weights, cache)
-    return logits
+def in_one_pass(n_prompt, cache):
+    return prefill(many_ids[:n_prompt], weights, cache)
 
 
-def time_to_first_token(function, n_prompt):
-    return autograder.timing.measure(
-        lambda cache: function(many_ids[:n_prompt], weights, cache),
-        setup=lambda: ModelCache(weights.config.n_layer),
-        repeats=3,
-    )
+def by_steps(n_prompt, cache):
+    for position, token_id in enumerate(many_ids[:n_prompt]):
+        decode_step(token_id, position, weights, cache)
 
 
-lengths = (8, 32, 128, 256, 512)
-one_pass = [time_to_first_token(prefill, n) for n in lengths]
-by_steps = [time_to_first_token(prefill_by_steps, n) for n in lengths]
-print(f"prefill of {lengths[-1]} tokens: {lengths[-1] / one_pass[-1].median:6.0f} tokens per second")
-print(f"decode steps:           {lengths[-1] / by_steps[-1].median:6.0f} tokens per second")
-print(one_pass_faster.beside(by_steps[-1].median / one_pass[-1].median))
-autograder.charts.line_chart(
-    {"one token at a time": (lengths, by_steps), "one pass": (lengths, one_pass)},
-    x_label="length of the prompt",
-    x_unit="tokens",
-    y_label="time to first token",
-    y_unit="s",
-    title="The same work is faster in one pass",
-    model=weights,
-)
+# %% tags=["chart"]
+ways = {"one token at a time": by_steps, "one pass": in_one_pass}
+first = autograder.timing.sweep((8, 32, 128, 256, 512), ways, setup=lambda n: ModelCache(weights.config.n_layer))
+steps_of_512, pass_of_512 = (series[-1].median for _, series in first.values())
+print(f"prefill of 512 tokens: {512 / pass_of_512:6.0f} tokens per second")
+print(f"decode steps:          {512 / steps_of_512:6.0f} tokens per second")
+print(one_pass_faster.beside(steps_of_512 / pass_of_512))
+autograder.cost_charts.first_token(first, weights)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -528,51 +516,29 @@ autograder.charts.line_chart(
 # On axes that are both logarithmic, a power of `n` is a straight line, and its slope is the exponent: 1 for a line, 2
 # for a square. So the charts can be read by their slopes. For measuring, take a model that is wide, so that time goes
 # into arithmetic and not into Python, and has room for 1,024 positions. Its weights are random. What it says is
-# noise, and what it costs is real. Set `MODEL = "gpt2-shape"` and run the cell again for the same charts at the size of
-# the real GPT-2, in some minutes.
+# noise, and what it costs is real. With `wide = autograder.load_model("gpt2-shape")` the same charts are drawn at the
+# size of the real GPT-2, in some minutes.
 
 # %% tags=["chart"]
 cache_faster = autograder.guess("At position 1,000, the cache makes a new token how many times faster?", unit="times")
 cache_faster
 
 # %% tags=["chart"]
-MODEL = None
-if MODEL is None:
-    shape = autograder.GPT2Config(n_layer=2, n_head=4, n_embd=256, n_ctx=1024, n_vocab=512)
-    wide = autograder.random_model(shape, seed=0)
-else:
-    wide = autograder.load_model(MODEL)
+shape = autograder.GPT2Config(n_layer=2, n_head=4, n_embd=256, n_ctx=1024, n_vocab=512)
+wide = autograder.random_model(shape, seed=0)
 wide_ids = [7 * i % 512 for i in range(1024)]
 positions = [10, 20, 50, 100, 200, 500, 1000]
-measured = {}
+before = {n: ModelCache(wide.config.n_layer) for n in positions}  # everything before the n-th token
+for n, cache in before.items():
+    prefill(wide_ids[: n - 1], wide, cache)
 
-
-def seconds_per_token():
-    """For each of `positions`, how long the token there takes by recompute, and with the cache. Measured once."""
-    for n in positions:
-        if n not in measured:
-            before = ModelCache(wide.config.n_layer)
-            prefill(wide_ids[: n - 1], wide, before)
-            cached = autograder.timing.measure(
-                lambda cache, n=n: decode_step(wide_ids[n - 1], n - 1, wide, cache), setup=before.clone, repeats=9
-            )
-            recompute = autograder.timing.measure(lambda n=n: forward(wide_ids[:n], wide), repeats=3)
-            measured[n] = recompute, cached
-    return [measured[n][0] for n in positions], [measured[n][1] for n in positions]
-
-
-recompute, cached = seconds_per_token()
-print(cache_faster.beside(recompute[-1].median / cached[-1].median))
-autograder.charts.line_chart(
-    {"recompute": (positions, recompute), "cached": (positions, cached)},
-    x_label="position of the new token",
-    y_label="time for one new token",
-    y_unit="s",
-    log="xy",
-    slopes=True,
-    title="One token: with the cache its position hardly matters",
-    model=wide,
-)
+# %% tags=["chart"]
+recompute = {"recompute": lambda n: forward(wide_ids[:n], wide)}
+with_cache = {"cached": lambda n, cache: decode_step(wide_ids[n - 1], n - 1, wide, cache)}
+one = autograder.timing.sweep(positions, recompute)
+one |= autograder.timing.sweep(positions, with_cache, setup=lambda n: before[n].clone(), repeats=9)
+print(cache_faster.beside(one["recompute"][1][-1].median / one["cached"][1][-1].median))
+autograder.cost_charts.one_token(one, wide)
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -584,37 +550,25 @@ autograder.charts.line_chart(
 #
 # The next chart adds these times up, position by position, to what the whole text has cost by then. Between the
 # measured positions it takes straight lines. It begins at 50 tokens, because in shorter texts most of the time goes
-# into calling functions and not into arithmetic. To show that such a sum can be trusted, the cell also lets `generate`
-# and `generate_recompute` really write 50 tokens, and prints the clock's time beside the sum's.
+# into calling functions and not into arithmetic. To show that such a sum can be trusted, the cell after it lets
+# `generate` and `generate_recompute` really write 50 tokens, and prints the clock's time beside the sum's.
 
 
 # %% tags=["chart"]
-text_lengths = [50, 100, 200, 500, 1000]
-
-
 def paid_so_far(times):
     """The seconds for a text up to each of `text_lengths`, from the times of one token at `positions`."""
-    one_token = np.interp(np.arange(1, text_lengths[-1] + 1), positions, [time.median for time in times])
+    one_token = np.interp(range(1, 1001), positions, [time.median for time in times])
     return [float(one_token[:n].sum()) for n in text_lengths]
 
 
-recompute, cached = map(paid_so_far, seconds_per_token())
-for name, total, write in (("recompute", recompute, generate_recompute), ("cached", cached, generate)):
+text_lengths = [50, 100, 200, 500, 1000]
+paid = {way: (text_lengths, paid_so_far(times)) for way, (_, times) in one.items()}
+autograder.cost_charts.whole_text(paid, wide)
+
+# %% tags=["chart"]
+for way, write in (("recompute", generate_recompute), ("cached", generate)):
     clock = autograder.timing.measure(lambda write=write: write(wide_ids[:1], 50, wide), repeats=3, warmup=0)
-    slope = autograder.charts.fit_slope(text_lengths, total)
-    print(f"{name:9}: slope {slope:.2f}; 50 tokens: {total[0]:.3f} s as a sum, {clock.median:.3f} s by the clock")
-autograder.charts.line_chart(
-    {"recompute": (text_lengths, recompute), "cached": (text_lengths, cached)},
-    x_label="length of the text",
-    x_unit="tokens",
-    y_label="time paid so far",
-    y_unit="s",
-    log="xy",
-    slopes=True,
-    title="The whole text: a square and a line",
-    model=wide,
-    note="Sums of the measured times of one token. " + autograder.timing.machine(),
-)
+    print(f"{way:9}: 50 tokens take {paid[way][1][0]:.3f} s as a sum, {clock.median:.3f} s by the clock")
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -627,9 +581,29 @@ autograder.charts.line_chart(
 # </details>
 #
 # ## The two phases in one table
-#
-# Here is what you measured, put side by side. The last row is the one to remember for the rest of the course: a prefix
-# cache saves prefill. It does not make decode any faster.
+
+# %% tags=["chart"]
+helped = autograder.guess(
+    "A prompt's first 400 tokens are saved in a cache. What gets faster?", choices=["prefill", "decode", "both"]
+)
+helped
+
+# %% tags=["chart"]
+(_, of_steps), (_, of_pass) = first.values()  # the medians at 8, 32, 128, 256, 512 tokens
+s_128, s_256, s_512 = (one.median for one in of_steps[-3:])
+decode, decode_before = (s_512 - s_256) / 256, (s_256 - s_128) / 128  # of one step, on average
+rows = {
+    "measured: milliseconds": (f"{1000 * pass_of_512:.0f} for 512 tokens", f"{1000 * decode:.1f} for one token"),
+    "measured: tokens per second": (f"{512 / pass_of_512:.0f}", f"{1 / decode:.0f}"),
+    "measured: twice as far in the text takes": (pass_of_512 / of_pass[-2].median, decode / decode_before),
+}
+_ = autograder.live_table({"": name, "prefill": p, "decode": d} for name, (p, d) in rows.items())
+
+# %% tags=["chart"]
+print(helped.beside("prefill"))
+
+# %% [markdown]
+# Your numbers, and beside them what is known of the two phases in every program that serves language models:
 #
 # | | prefill | decode |
 # |---|---|---|
@@ -638,50 +612,37 @@ autograder.charts.line_chart(
 # | grows with | the length of the prompt | the number of new tokens, and a little with the length so far |
 # | what the user feels | the time to first token | the tokens per second |
 # | can a saved prefix help? | yes: what is saved is not computed again | no: every new token is computed anyway |
-
-# %% tags=["chart"]
-autograder.live_table(
-    [
-        {
-            "": "tokens per second, measured",
-            "prefill": lengths[-1] / one_pass[-1].median,
-            "decode": lengths[-1] / by_steps[-1].median,
-        },
-    ]
-)
-
-# %% [markdown]
+#
+# (The weights of the course's model are so small that they stay close to the processor. Here it is the calls of NumPy
+# that a decode step waits for; with a model of some gigabytes it is the memory.) The last row is the one to remember
+# for the rest of the course: a prefix cache saves prefill. It does not make decode any faster.
+#
 # ## For a friend
 #
 # The same text is written twice, side by side: by your `forward`, and with your cache. Each has a clock that runs only
-# while it computes, so the race is fair. `MODEL = "gpt2"` is for the real GPT-2, after `autograder fetch gpt2`.
+# while it computes, so the race is fair. The switch at the top of the notebook lets the real GPT-2 race.
 
 # %% tags=["chart"]
-MODEL = None
-writer, words = (
-    (weights, tokenizer) if MODEL is None else (autograder.load_model(MODEL), autograder.load_tokenizer(MODEL))
-)
-prompt_ids = words.encode(
-    "ROMEO:\nMy lord, I come to tell you of the king, and what he said to me last night.\n\nJULIET:\n"
-)
-
-
-def by_recompute(n_new):
-    ids = list(prompt_ids)
-    for _ in range(n_new):
-        ids.append(int(forward(ids, writer)[-1].argmax()))
-        yield ids[-1]
+prompt_ids = tokenizer.encode("ROMEO:\nMy lord, I come to tell you of the king.\n\nJULIET:\n")
 
 
 def by_cache(n_new):
-    cache = ModelCache(writer.config.n_layer)
-    logits = prefill(prompt_ids, writer, cache)
+    cache = ModelCache(weights.config.n_layer)
+    logits = prefill(prompt_ids, weights, cache)
     for _ in range(n_new):
         yield (new_id := int(logits.argmax()))
-        logits = decode_step(new_id, len(cache), writer, cache)
+        logits = decode_step(new_id, len(cache), weights, cache)
 
 
-seconds = autograder.race(words, {"recompute": by_recompute(60), "cache": by_cache(60)})
+# %% tags=["chart"]
+def by_recompute(n_new):
+    ids = list(prompt_ids)
+    for _ in range(n_new):
+        ids.append(int(forward(ids, weights)[-1].argmax()))
+        yield ids[-1]
+
+
+seconds = autograder.race(tokenizer, {"recompute": by_recompute(60), "cache": by_cache(60)})
 
 # %% [markdown]
 # ## Find the bug

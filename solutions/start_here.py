@@ -104,6 +104,12 @@ for text in ("the king", "The king", "theking", "the  king", "the kin", "the kin
 # the model computed for the earlier tokens (their keys and values, hence K and V) has been kept, and only the row of
 # the newest token is filled. The model says exactly the same either way.
 #
+# Pictures of this kind use one convention in the whole course, here and in all later notebooks:
+
+# %% tags=["chart"]
+autograder.charts.convention()
+
+# %% [markdown]
 # Try this:
 #
 # 1. Press **Generate** a few times with the cache on. What does a step cost, compared with the first one?

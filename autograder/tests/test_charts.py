@@ -7,7 +7,10 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.text import Text
 
-from autograder.toolkit import charts
+import autograder
+from autograder.judge.reference import Reference
+from autograder.toolkit import attention_charts, charts
+from autograder.toolkit.chart_style import KINDS
 from autograder.toolkit.timing import Measurement, machine
 
 
@@ -158,3 +161,106 @@ def test_cells_of_a_few_kinds_are_told_apart_by_hatches_too_and_counted():
 def test_a_kind_that_is_none_is_refused():
     with pytest.raises(ValueError, match="'seen' is no kind of cell"):
         charts.kinds([["seen"]], x_label="", y_label="", x_ticks=[0], y_ticks=[0], title="")
+
+
+# One convention
+
+
+def test_every_kind_of_cell_has_a_color_and_a_gray_or_hatch_of_its_own_and_a_meaning():
+    looks = list(KINDS.values())
+    grays = [(round(np.dot(to_rgba(color)[:3], (0.3, 0.6, 0.1)), 1), hatch) for color, hatch in looks]
+    assert len(set(looks)) == len(set(grays)) == len(KINDS)
+    assert [line.split(":")[0] for line in str(charts.convention()).splitlines()[1:]] == sorted(
+        KINDS, key=["computed", "cached", "visible", "hidden"].index
+    )
+
+
+def test_a_shared_prefix_and_what_a_lab_reads_from_the_cache_are_drawn_as_cached():
+    strip = charts.token_strip({"A": ["the", " cat"], "B": ["the", " dog"]}).figure.axes[0].patches
+    assert strip[0].get_facecolor() == to_rgba(KINDS["cached"][0])
+    assert strip[0].get_hatch() == KINDS["cached"][1]
+    assert KINDS["cached"][0] in charts.steps_picture(4, 2).svg
+
+
+def test_with_the_cache_no_earlier_row_of_scores_is_drawn_but_its_keys_and_values_are():
+    picture = charts.steps_picture(16, 3)
+    assert picture.svg.count("<polygon") == 2  # the triangle of all rows, and the one row
+    assert picture.svg.count("fill='url(#cached)'") == 3  # K, V, the legend
+
+
+# Axes and pages
+
+
+def test_a_log_axis_has_its_decades_only():
+    lengths = [16, 100, 1024]
+    chart = charts.line_chart({"a": (lengths, [0.2, 3, 40])}, x_label="n", y_label="s", log="xy")
+    axes = chart.figure.axes[0]
+    for ticks, (low, high) in ((axes.get_xticks(), axes.get_xlim()), (axes.get_yticks(), axes.get_ylim())):
+        seen = [tick for tick in ticks if low <= tick <= high]
+        assert len(seen) >= 2
+        assert all(np.log10(tick) == pytest.approx(round(np.log10(tick))) for tick in seen)
+
+
+def test_a_log_axis_of_one_decade_has_more_ticks_than_one():
+    chart = charts.line_chart({"a": ([20, 90], [1, 2])}, x_label="n", y_label="s", log="x")
+    low, high = chart.figure.axes[0].get_xlim()
+    assert len([tick for tick in chart.figure.axes[0].get_xticks() if low <= tick <= high]) >= 2
+
+
+def test_a_row_of_tokens_that_is_wider_than_a_page_goes_on_in_the_next_line():
+    tokens = ["abcdefgh"] * 30
+    chart = charts.token_strip({"A": tokens}, shared=0)
+    rows = {patch.get_y() for patch in chart.figure.axes[0].patches}
+    assert len(rows) == 4
+    assert len(chart.figure.axes[0].patches) == 30
+    assert chart._repr_mimebundle_()[1]["image/png"]["width"] <= 900
+
+
+# The first stage's pictures
+
+
+def test_a_row_through_a_block_has_the_models_own_numbers():
+    weights = autograder.load_model()
+    ids = list(range(40, 48))
+    reference = Reference(weights)
+    x = weights.wte[ids].astype(float) + weights.wpe[:8]
+    for layer in (0, 1):
+        steps = attention_charts.row_steps(weights, ids, 3, layer, head=2)
+        x = reference.block(x, layer)
+        assert steps["x + attention + mlp"] == pytest.approx(x[3], abs=1e-9)
+        assert steps["weights"].sum() == pytest.approx(1) and not steps["weights"][4:].any()
+        assert steps["mix"].shape == (32,)
+
+
+def test_three_tokens_by_hand_show_scores_their_scale_the_mask_and_the_weights():
+    q, k, v = (
+        np.array([[1.0, 1, 0, 0], [0, 2, 0, 0]]),
+        np.array([[3.0, 0, 0, 0], [0, 2, 0, 0]]),
+        np.array([[10.0], [20]]),
+    )
+    chart = attention_charts.by_hand(q, k, v, ["The", " king"])
+    assert {"1.50", "4", "0.12", "0.88", "␣king", "18.81", "2. divided by sqrt(4)"} <= set(texts(chart))
+    hidden = [p for p in chart.figure.axes[0].patches if p.get_hatch() == KINDS["hidden"][1]]
+    assert len(hidden) == 2  # one in the scores, one in the weights
+
+
+def test_the_model_is_drawn_with_its_parts_and_its_shape():
+    chart = attention_charts.model_drawing(autograder.GPT2_SMALL)
+    assert {"ln_1", "ln_2", "ln_f", "logits\n[n_seq, 50257]", "one block; there are 12, one after the other"} <= set(
+        texts(chart)
+    )
+
+
+def test_the_head_that_the_course_shows_looks_at_the_token_before_in_9_of_13_rows():
+    weights, tokenizer = autograder.load_both()
+    ids = tokenizer.encode("O Romeo, Romeo! wherefore art thou Romeo?")
+    largest = [attention_charts.row_steps(weights, ids, i, 6, 2)["weights"].argmax() for i in range(1, len(ids))]
+    assert len(largest) == 13
+    assert sum(found == i for i, found in enumerate(largest)) == 9
+
+
+def test_a_head_is_drawn_with_a_frame_around_each_rows_largest_weight():
+    weights = np.array([[1.0, 0, 0], [0.3, 0.7, 0], [0.1, 0.8, 0.1]])
+    chart = attention_charts.head_map(weights, ["a", "b", "c"], "A head", None)
+    frames = {(p.get_x() + 0.5, p.get_y() + 0.5) for p in chart.figure.axes[0].patches}
+    assert frames == {(0, 0), (1, 1), (1, 2)}

@@ -95,3 +95,23 @@ def test_the_machine_line_states_the_threads(monkeypatch):
     assert ", 1 thread, NumPy " in timing.machine()
     monkeypatch.setattr(timing, "threads", lambda: 8)
     assert ", 8 threads, NumPy " in timing.machine()
+
+
+def test_a_sweep_gives_a_measurement_of_each_function_at_each_size():
+    seen = []
+    series = timing.sweep((2, 4), {"a": lambda n: seen.append(n), "b": lambda n: None}, repeats=3, warmup=1)
+    assert {label: xs for label, (xs, _) in series.items()} == {"a": [2, 4], "b": [2, 4]}
+    assert [len(one.samples) for one in series["a"][1]] == [3, 3]
+    assert seen == [2] * 4 + [4] * 4
+
+
+def test_a_sweep_hands_each_call_what_setup_made_for_it():
+    made, used = [], []
+
+    def setup(n):
+        made.append([n])
+        return made[-1]
+
+    timing.sweep((2, 3), {"a": lambda n, fresh: used.append((n, fresh))}, setup=setup, repeats=2, warmup=0)
+    assert used == [(2, [2]), (2, [2]), (3, [3]), (3, [3])]
+    assert all(fresh is one for (_, fresh), one in zip(used, made, strict=True))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from autograder.toolkit.chart_style import GRAY, Chart, describe, finish, new_figure
+from autograder.toolkit.chart_style import GRAY, Chart, describe, finish, kind_look, new_figure
 from autograder.toolkit.charts import line_chart
 from autograder.toolkit.timing import machine
 from autograder.toolkit.visible import visible
 
-_REUSED = {"facecolor": "#CFE3F1", "edgecolor": "#7FA8C4", "hatch": "////"}
-_NEW = {"facecolor": "white", "edgecolor": "black"}
+_REUSED = kind_look("cached")
+_NEW = kind_look("")
 
 
 def block_strip(
@@ -46,7 +46,7 @@ def block_strip(
             shaded = block < (reused or {}).get(label, 0)
             for text in row[i : i + block_size]:
                 width = len(text) + 1.2
-                axes.add_patch(Rectangle((x, y - 0.42), width, 0.84, lw=0.8, **(_REUSED if shaded else _NEW)))
+                axes.add_patch(Rectangle((x, y - 0.42), width, 0.84, **(_REUSED if shaded else _NEW)))
                 background = {"facecolor": _REUSED["facecolor"], "edgecolor": "none", "pad": 0.8} if shaded else None
                 axes.text(x + width / 2, y, text, ha="center", va="center_baseline", family="DejaVu Sans Mono",
                           fontsize=8.5, bbox=background)  # fmt: skip
@@ -95,7 +95,7 @@ def block_tree(
             start, end = places[before], (column - 0.02, line)
             axes.plot((start[0] + 0.72, end[0] - 0.13, end[0] - 0.13, end[0]), (start[1], start[1], line, line),
                       color=GRAY, lw=1, zorder=1)  # fmt: skip
-        axes.add_patch(Rectangle((column - 0.02, line - 0.34), 0.74, 0.68, lw=1.4, zorder=2, **look))
+        axes.add_patch(Rectangle((column - 0.02, line - 0.34), 0.74, 0.68, zorder=2, **look))
         box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 1}  # nothing runs through the words
         axes.text(column + 0.35, line, f"{name}\n{text}", ha="center", va="center", fontsize=8.5, bbox=box, zorder=5)
         if name in crossed:

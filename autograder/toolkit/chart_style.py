@@ -23,6 +23,13 @@ LOOKS = (
     ("#CC79A7", (0, (4, 1.5, 1, 1.5, 1, 1.5)), "v", "xx"),
 )
 GRAY = "#595959"
+# What a cell or a token is, the same in all notebooks and labs: its color and its hatch, which also reads in gray
+KINDS = {
+    "computed": ("#0072B2", ""),
+    "visible": ("#A9D3EE", ""),
+    "cached": ("#F2C879", "////"),
+    "hidden": ("#FFFFFF", "...."),
+}
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -78,6 +85,12 @@ class Chart:
         return {"image/png": self.png(), "text/plain": str(self)}, size
 
 
+def kind_look(kind: str) -> dict[str, Any]:
+    """How matplotlib fills a patch of this kind; "" is a plain white one."""
+    color, hatch = KINDS[kind] if kind else ("#FFFFFF", "")
+    return {"facecolor": color, "hatch": hatch, "edgecolor": GRAY, "linewidth": 0.6}
+
+
 def number(value: Any) -> float:
     return value.median if isinstance(value, Measurement) else float(value)
 
@@ -117,17 +130,17 @@ def new_figure(width: float, height: float) -> tuple[Any, Any]:
         return figure, figure.add_subplot()
 
 
-def plain_ticks(axes: Any, log: str, xs: list[float]) -> None:
-    """Ticks without powers of ten; on a log x axis, the measured x themselves when they are few."""
+def plain_ticks(axes: Any, log: str) -> None:
+    """Ticks without exponents; a log axis has its decades, and 2 and 5 between them when there is but one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for key, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         axis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
         if key in log:
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            low, high = np.log10(axis.get_view_interval())
+            decades = np.floor(high) - np.ceil(low) + 1
+            axis.set_major_locator(LogLocator(subs=(1,) if decades > 1 else (1, 2, 5)))
             axis.set_minor_formatter(NullFormatter())
-    if "x" in log and len(xs) <= 9:
-        axes.set_xticks(xs)
 
 
 def label_ends(figure: Any, axes: Any, ends: list[tuple[float, float, str, str]]) -> None:

@@ -27,6 +27,7 @@ from autograder.toolkit.chart_style import (
     amount,
     exact,
     finish,
+    kind_look,
     label_ends,
     new_figure,
     number,
@@ -35,11 +36,14 @@ from autograder.toolkit.chart_style import (
     with_unit,
 )
 from autograder.toolkit.cost_drawings import steps_picture as steps_picture
+from autograder.toolkit.kind_charts import convention as convention
 from autograder.toolkit.kind_charts import kinds as kinds
 from autograder.toolkit.timing import Measurement, plain
 from autograder.toolkit.visible import visible
 
 Series = Mapping[str, tuple[Sequence[float], Sequence[Any]]]
+Box = tuple[str, "int | None", bool]  # of a token strip: the token's text, its position, whether it is shared
+PAGE = 76  # letters of a token strip that have room on a laptop's page
 
 
 def line_chart(
@@ -86,7 +90,7 @@ def line_chart(
     if "y" not in log:
         lowest = min(float(points["low"].min()) for points in drawn.values())
         axes.set_ylim(bottom=0 if lowest >= 0 else None)
-    plain_ticks(axes, log, sorted({float(x) for points in drawn.values() for x in points["x"]}))
+    plain_ticks(axes, log)
     axes.set_xlabel(with_unit(x_label, x_unit))
     axes.set_ylabel(with_unit(y_label, y_unit))
     for label, x in (marks or {}).items():
@@ -168,15 +172,17 @@ def heatmap(
     title: str = "",
     annotate: bool | None = None,
     log: bool = False,
+    missing: str = "hidden",
     model: Any = None,
     note: str = "",
 ) -> Chart:
     """A matrix as shades from dark (low) to light (high); row 0 is at the top.
 
-    NaN is drawn as a hatched cell: use it for what does not exist, such as attention to later tokens.
+    NaN is a cell without a value, drawn as the kind `missing` ("" is plain white; see chart_style.KINDS).
     Values are written into the cells when they are few, or as `annotate` says.
     """
     from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     values = np.asarray(values, dtype=float)
     n_rows, n_columns = values.shape
@@ -185,9 +191,7 @@ def heatmap(
     figure, axes = new_figure(2.6 + max(3.0, side * n_columns), 1.7 + max(1.2, side * n_rows))
     known = values[np.isfinite(values)]
     norm = (LogNorm if log else Normalize)(known.min(), known.max())
-    axes.set_facecolor("#F4F4F4")
-    axes.patch.set_hatch("////")
-    axes.patch.set_edgecolor("#CFCFCF")
+    axes.patch.set(**kind_look(missing))
     image = axes.imshow(values, cmap="cividis", norm=norm, aspect="auto", interpolation="nearest")
     axes.grid(False)
     if annotate:
@@ -205,7 +209,8 @@ def heatmap(
         axes.tick_params(axis="x", rotation=60)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
-    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.03)
+    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.03, format=FuncFormatter(lambda value, _: exact(value)))
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.set_label(value_label)
     bar.outline.set_visible(False)
     finish(figure, axes, title, note, model, False)
@@ -221,11 +226,11 @@ def token_strip(
     note: str = "",
     shared_label: str = "shared prefix",
 ) -> Chart:
-    """Rows of tokens as boxes, the shared prefix shaded and bracketed; each row is `label: token texts`.
+    """Rows of tokens as boxes, the shared prefix drawn as cached and bracketed; each row is `label: token texts`.
 
     `shared` is the number of tokens the rows share; counted when not given. `positions=True` writes each
     token's position under it; a mapping gives a row positions of its own, to show a wrong choice.
-    A long shared prefix is shortened in the middle.
+    A long shared prefix is shortened in the middle, and a row that is too wide for a page goes on in the next line.
     """
     from matplotlib.patches import Rectangle
 
@@ -237,18 +242,18 @@ def token_strip(
         label: _shortened([visible(t) for t in tokens], list(given.get(label, range(len(tokens)))), shared)
         for label, tokens in rows.items()
     }
+    lines = [(label if not i else "", line) for label, strip in strips.items() for i, line in enumerate(_lines(strip))]
     pitch = 1.75 if positions else 1.3
-    widest = max(sum(_box_width(text) for text, _, _ in strip) for strip in strips.values())
-    figure, axes = new_figure(max(6.0, widest * 0.1 + 1.9), 1.15 + 0.38 * pitch * len(rows))
+    widest = max(sum(_box_width(text) for text, _, _ in line) for _, line in lines)
+    figure, axes = new_figure(max(6.0, widest * 0.1 + 1.9), 1.15 + 0.38 * pitch * len(lines))
     bracket_end = 0.0
-    for row, (label, strip) in enumerate(strips.items()):
+    for row, (label, line) in enumerate(lines):
         x, y = 0.0, row * pitch
         axes.text(-1, y, label, ha="right", va="center", fontweight="bold")
-        for text, position, is_shared in strip:
-            width = _box_width(text)
-            face, edge, hatch = ("#CFE3F1", "#7FA8C4", "////") if is_shared else ("white", "black", "")
-            axes.add_patch(Rectangle((x, y - 0.42), width, 0.84, facecolor=face, edgecolor=edge, hatch=hatch, lw=1))
-            background = {"facecolor": face, "edgecolor": "none", "pad": 0.8} if is_shared else None
+        for text, position, is_shared in line:
+            width, look = _box_width(text), kind_look("cached" if is_shared else "")
+            axes.add_patch(Rectangle((x, y - 0.42), width, 0.84, **look))
+            background = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 0.8} if is_shared else None
             axes.text(x + width / 2, y, text, ha="center", va="center_baseline", family="DejaVu Sans Mono",
                       fontsize=8.5, bbox=background)  # fmt: skip
             if positions and position is not None:
@@ -260,7 +265,7 @@ def token_strip(
         axes.annotate("", (0, -0.62), (bracket_end, -0.62), arrowprops={"arrowstyle": "|-|,widthA=.3,widthB=.3"})
         axes.text(0, -0.82, count, va="bottom", fontsize=9)
     axes.set_xlim(-0.3, widest + 0.3)
-    axes.set_ylim((len(rows) - 1) * pitch + (0.95 if positions else 0.5), -1.5 if shared else -0.6)
+    axes.set_ylim((len(lines) - 1) * pitch + (0.95 if positions else 0.5), -1.5 if shared else -0.6)
     axes.axis("off")
     finish(figure, axes, title, note, None, False)
     table = "\n".join(f"{label}: {'|'.join(text for text, _, _ in strip)}" for label, strip in strips.items())
@@ -280,7 +285,20 @@ def _box_width(text: str) -> float:
     return len(text) + 1.2
 
 
-def _shortened(tokens: list[str], positions: list[int], shared: int) -> list[tuple[str, int | None, bool]]:
+def _lines(strip: list[Box]) -> list[list[Box]]:
+    """The boxes in lines that a page has room for."""
+    lines: list[list[Box]] = [[]]
+    room = PAGE
+    for box in strip:
+        room -= _box_width(box[0])
+        if room < 0 and lines[-1]:
+            lines.append([])
+            room = PAGE - _box_width(box[0])
+        lines[-1].append(box)
+    return lines
+
+
+def _shortened(tokens: list[str], positions: list[int], shared: int) -> list[Box]:
     """Boxes as (text, position, is shared); a long shared prefix keeps its beginning and its end."""
     boxes = [(text, position, i < shared) for i, (text, position) in enumerate(zip(tokens, positions, strict=True))]
     if shared <= 12:

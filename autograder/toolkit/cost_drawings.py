@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from autograder.toolkit.chart_style import KINDS
 from autograder.toolkit.costs import Decoding, NextRequest
 from autograder.toolkit.visible import visible
 
-_INK, _GRAY, _NEW, _KEPT = "#111111", "#595959", "#0072B2", "#E3E3E3"
+_INK, _GRAY = "#111111", "#595959"
+_COMPUTED, _CACHED = KINDS["computed"][0], "url(#cached)"
+# What is read from the cache has the hatch that it has in every chart
+_HATCH = (
+    "<defs><pattern id='cached' width='5' height='5' patternUnits='userSpaceOnUse' patternTransform='rotate(45)'>"
+    f"<rect width='5' height='5' fill='{KINDS['cached'][0]}'/><path d='M0 0v5' stroke='{_GRAY}'/></pattern></defs>"
+)
 _FONT = "font-family='DejaVu Sans, Verdana, sans-serif'"
 _SIDE = 230  # of a panel's square, in pixels
 _EXTENTS = (12, 24, 48, 96, 192, 384, 768, 1536)  # tokens that a panel has room for
@@ -64,16 +71,16 @@ def steps_svg(decoding: Decoding, chosen: bool = False) -> str:
     n_seq = decoding.n_seq() or decoding.n_prompt
     extent = next((e for e in _EXTENTS if e >= n_seq), n_seq)
     first_row = n_seq if decoding.n_steps > 1 else 1  # the first row that the cache's side computes
-    parts = []
+    parts = [_HATCH]
     for x, title, one, row in (
         (30, "Every step recomputes", without, 1),
         (340, "With the KV cache", with_cache, first_row),
     ):
         mark = chosen and one.use_cache == decoding.use_cache
         parts += _panel(x, title, one, row, n_seq, extent, mark)
-    parts += _legend(30, 318)
-    parts += _bars(30, 358, without.paid, with_cache.paid)
-    return _svg(600, 432, parts, steps_words(decoding))
+    parts += _legend(30, 350)
+    parts += _bars(30, 390, without.paid, with_cache.paid)
+    return _svg(600, 464, parts, steps_words(decoding))
 
 
 def _both(decoding: Decoding) -> tuple[Decoding, Decoding]:
@@ -81,7 +88,10 @@ def _both(decoding: Decoding) -> tuple[Decoding, Decoding]:
 
 
 def _panel(x, title, decoding, first_row, n_seq, extent, mark) -> list[str]:
-    """One triangle: the rows from first_row on are computed in this step, the earlier ones were kept."""
+    """The scores of one step, rows first_row to n_seq of the triangle, and the keys and values that they are made from.
+
+    Scores are never kept: of the rows above first_row there is nothing but their keys and values.
+    """
     top, cell = 44, _SIDE / extent
     started = decoding.n_steps > 0
     parts = [
@@ -89,13 +99,19 @@ def _panel(x, title, decoding, first_row, n_seq, extent, mark) -> list[str]:
         _text(x, 35, _panel_note(decoding, first_row, n_seq), size=11.5, color=_GRAY),
         f"<rect x='{x}' y='{top}' width='{_SIDE}' height='{_SIDE}' fill='white' stroke='{_INK if mark else '#BBBBBB'}' "
         f"stroke-width='{2.4 if mark else 1}'/>",
+        _stairs(x, top, cell, first_row, n_seq, started),
     ]
-    if started and first_row > 1:
-        parts.append(_stairs(x, top, cell, 1, first_row - 1, "kept"))
-    parts.append(_stairs(x, top, cell, first_row, n_seq, "new" if started else "waiting"))
     if extent <= 24:
         parts.append(_grid(x, top, cell, n_seq))
-    parts.append(_text(x, top + _SIDE + 15, "key and value at position 0, 1, ...", size=10, color=_GRAY))
+    for y, name in ((top + _SIDE + 6, "K"), (top + _SIDE + 21, "V")):
+        parts.append(_text(x - 5, y + 10, name, size=10, color=_GRAY, anchor="end"))
+        for begin, end, fill in (
+            (0, first_row - 1, _CACHED),
+            (first_row - 1, n_seq, _COMPUTED if started else "white"),
+        ):
+            box = f"x='{x + begin * cell:.1f}' y='{y}' width='{(end - begin) * cell:.1f}' height='12'"
+            parts.append(f"<rect {box} fill='{fill}' stroke='{_GRAY}' stroke-width='0.8'/>" if end > begin else "")
+    parts.append(_text(x, top + _SIDE + 47, "key and value at position 0, 1, ...", size=10, color=_GRAY))
     parts.append(
         f"<text {_FONT} font-size='10' fill='{_GRAY}' text-anchor='end' "
         f"transform='translate({x - 7} {top}) rotate(-90)'>query at position 0, 1, ...</text>"
@@ -111,15 +127,15 @@ def _panel_note(decoding: Decoding, first_row: int, n_seq: int) -> str:
     return f"this step: 1 row of {n_seq}, {_units(decoding.units())}"
 
 
-def _stairs(x, y, cell, first, last, kind) -> str:
+def _stairs(x, y, cell, first, last, computed) -> str:
     """Rows first to last (from 1) of the triangle; row i is i cells long."""
     points = [(0, first - 1)]
     for row in range(first, last + 1):
         points += [(row, row - 1), (row, row)]
     points.append((0, last))
     path = " ".join(f"{x + column * cell:.1f},{y + row * cell:.1f}" for column, row in points)
-    fill, stroke = {"new": (_NEW, _NEW), "kept": (_KEPT, "#8A8A8A"), "waiting": ("white", "#8A8A8A")}[kind]
-    return f"<polygon points='{path}' fill='{fill}' stroke='{stroke}' stroke-width='0.8'/>"
+    fill = _COMPUTED if computed else "white"
+    return f"<polygon points='{path}' fill='{fill}' stroke='{_GRAY}' stroke-width='0.8'/>"
 
 
 def _grid(x, y, cell, n_seq) -> str:
@@ -133,11 +149,8 @@ def _grid(x, y, cell, n_seq) -> str:
 
 def _legend(x, y) -> list[str]:
     parts = []
-    for offset, fill, stroke, text in (
-        (0, _NEW, _NEW, "computed in this step"),
-        (190, _KEPT, "#8A8A8A", "kept from earlier steps"),
-    ):
-        parts.append(f"<rect x='{x + offset}' y='{y - 10}' width='12' height='12' fill='{fill}' stroke='{stroke}'/>")
+    for offset, fill, text in ((0, _COMPUTED, "computed in this step"), (190, _CACHED, "read from the cache")):
+        parts.append(f"<rect x='{x + offset}' y='{y - 10}' width='12' height='12' fill='{fill}' stroke='{_GRAY}'/>")
         parts.append(_text(x + offset + 18, y, text, size=11))
     return parts
 
@@ -146,7 +159,9 @@ def _bars(x, y, without: int, with_cache: int) -> list[str]:
     """What was paid so far, as two bars on one scale."""
     parts = [_text(x, y, "Paid so far, in attention units", size=12, weight="bold")]
     widest = max(without, with_cache, 1)
-    for i, (label, units, fill) in enumerate((("recomputing", without, "white"), ("with the cache", with_cache, _NEW))):
+    for i, (label, units, fill) in enumerate(
+        (("recomputing", without, "white"), ("with the cache", with_cache, _COMPUTED))
+    ):
         top = y + 10 + 24 * i
         width = max(1.0, 330 * units / widest) if units else 0
         parts.append(_text(x + 100, top + 13, label, size=11, anchor="end"))
@@ -188,10 +203,10 @@ _STYLE = """<style>
 .cache-lab .tokens th.place, .cache-lab .tokens td.mark { text-align: center; font-size: 11px; padding: 1px 4px; }
 .cache-lab .tokens td.token { padding: 2px 5px; border: 1px solid #8A8A8A; white-space: pre; text-align: center;
   font: 12px monospace; background: white; color: #111111; }
-.cache-lab .tokens td.shared { background: #CFE3F1; }
+.cache-lab .tokens td.shared { background: CACHED; }
 .cache-lab .tokens td.first { outline: 3px solid #111111; outline-offset: -2px; font-weight: bold; }
 .cache-lab .tokens td.left-out { border-style: dashed; }
-</style>"""
+</style>""".replace("CACHED", KINDS["cached"][0])
 
 
 def lab_html(*parts: str) -> str:

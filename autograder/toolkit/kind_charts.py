@@ -1,6 +1,6 @@
 """Pictures of cells that are of a few kinds: who sees whom, what is computed and what is read from the cache.
 
-One convention in all notebooks, which reads in gray as well: each kind has a color and a hatch of its own.
+The kinds' colors and hatches are those of chart_style.KINDS.
 """
 
 from __future__ import annotations
@@ -8,15 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.toolkit.chart_style import Chart, finish, new_figure
+from autograder.toolkit.chart_style import KINDS, Chart, finish, kind_look, new_figure
 from autograder.toolkit.visible import visible
-
-KINDS = {  # what a cell is: its color and its hatch
-    "computed": ("#0072B2", ""),
-    "visible": ("#0072B2", ""),
-    "cached": ("#F2C879", "////"),
-    "hidden": ("#FFFFFF", "...."),
-}
 
 
 def kinds(
@@ -38,15 +31,10 @@ def kinds(
     n_columns = max(map(len, rows))
     side = min(0.5, 6.0 / max(len(rows), n_columns))
     figure, axes = new_figure(2.8 + side * n_columns, 1.9 + side * len(rows))
-
-    def look(kind: str) -> dict[str, Any]:
-        color, hatch = KINDS[kind]
-        return {"facecolor": color, "hatch": hatch, "edgecolor": "#595959", "linewidth": 0.6}
-
     for y, row in enumerate(rows):
         for x, kind in enumerate(row):
             if kind is not None:
-                axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **look(kind)))
+                axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **kind_look(kind)))
     axes.set_xlim(-0.5, n_columns - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(False)
@@ -57,8 +45,31 @@ def kinds(
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     used = [kind for kind in KINDS if any(kind in row for row in rows)]
-    patches = [Patch(label=kind, **look(kind)) for kind in used]
+    patches = [Patch(label=kind, **kind_look(kind)) for kind in used]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(used), frameon=False, handlelength=1.6)
     finish(figure, axes, title, note, None, False)
     counts = ", ".join(f"{sum(list(row).count(kind) for row in rows)} {kind}" for kind in used)
     return Chart(figure, title, f"{len(rows)} x {n_columns} cells: {counts}")
+
+
+def convention() -> Chart:
+    """What each color and hatch stands for, in words."""
+    from matplotlib.patches import Rectangle
+
+    meanings = {
+        "computed": "computed in this step",
+        "cached": "read from a cache: computed before, by an earlier step or request",
+        "visible": "a key that a query may see",
+        "hidden": "a key that comes later, which the query may not see",
+    }
+    figure, axes = new_figure(7.2, 0.6 + 0.32 * len(meanings))
+    axes.axis("off")
+    axes.set_xlim(0, 7.2)
+    axes.set_ylim(len(meanings), 0)
+    for y, (kind, meaning) in enumerate(meanings.items()):
+        axes.add_patch(Rectangle((0.1, y + 0.12), 0.5, 0.76, **kind_look(kind)))
+        axes.text(0.75, y + 0.5, kind, va="center", fontweight="bold")
+        axes.text(1.75, y + 0.5, meaning, va="center")
+    title = "What colors and hatches mean"
+    finish(figure, axes, title, "", None, False)
+    return Chart(figure, title, "\n".join(f"{kind}: {meaning}" for kind, meaning in meanings.items()))

@@ -21,7 +21,7 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -153,6 +153,28 @@ def compare(
         for label in labels[start:] + labels[:start]:
             samples[label].append(_timed(functions[label], setup.get(label)))
     return Comparison({label: Measurement(tuple(values), str(label)) for label, values in samples.items()}, control)
+
+
+def sweep(
+    xs: Sequence[int],
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    setup: Callable[[int], Any] | None = None,
+    repeats: int = 3,
+    warmup: int = 1,
+) -> dict[str, tuple[list[int], list[Measurement]]]:
+    """Time functions of a size at every size: for each label its sizes and Measurements, as line_chart takes them.
+
+    Each timed call is `fn(x)`, or `fn(x, setup(x))`, where the time of `setup` is not counted.
+    """
+    series: dict[str, tuple[list[int], list[Measurement]]] = {label: ([], []) for label in functions}
+    for x in xs:
+        calls = {label: (lambda *ready, fn=fn, x=x: fn(x, *ready)) for label, fn in functions.items()}
+        prepare = {label: (lambda x=x: setup(x)) for label in functions} if setup else None
+        for label, one in compare(calls, repeats=repeats, warmup=warmup, setup=prepare).items():
+            series[label][0].append(x)
+            series[label][1].append(one)
+    return series
 
 
 def _timed(fn: Callable[..., Any], setup: Callable[[], Any] | None) -> float:

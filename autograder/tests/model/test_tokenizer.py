@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from autograder.places import ROOT
-from autograder.toolkit.model import ModelError, load_tokenizer
+from autograder.toolkit.model import ModelError, load_both, load_tokenizer
+from autograder.toolkit.model import load as load_module
 from autograder.toolkit.model.load import model_folder
 
 TEXTS = [
@@ -95,3 +96,22 @@ def test_a_published_shape_has_the_published_tokenizer(monkeypatch):
     monkeypatch.setattr(module, "model_folder", remember)
     load_tokenizer("gpt2-medium-shape")
     assert asked == ["gpt2-medium"]
+
+
+# Both, to read text with
+
+
+def test_a_model_that_was_not_fetched_is_said_and_the_small_one_takes_its_place(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(load_module, "fetched_folder", lambda name: tmp_path / name)
+    weights, tokenizer = load_both("gpt2")
+    assert (weights.config.n_layer, weights.config.n_vocab, tokenizer.n_vocab) == (12, 1024, 1024)
+    assert capsys.readouterr().out == (
+        "gpt2 is not on this machine, so this is the small model; `autograder fetch gpt2` gets it.\n"
+    )
+
+
+def test_without_a_name_it_is_the_small_model_and_nothing_is_said(monkeypatch, capsys):
+    monkeypatch.delenv("AUTOGRADER_MODEL", raising=False)
+    weights, tokenizer = load_both()
+    assert weights.config.n_vocab == tokenizer.n_vocab == 1024
+    assert capsys.readouterr().out == ""

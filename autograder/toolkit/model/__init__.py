@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from autograder.toolkit.model.config import GPT2_LARGE, GPT2_MEDIUM, GPT2_SMALL, GPT2_XL, GPT2Config, ModelError
     from autograder.toolkit.model.load import load_model
     from autograder.toolkit.model.random_weights import random_model
-    from autograder.toolkit.model.tokenizer import Tokenizer, load_tokenizer
+    from autograder.toolkit.model.tokenizer import Tokenizer, load_both, load_tokenizer
     from autograder.toolkit.model.weights import Weights, fingerprint, replace_tensor, tensors_of, weights_from_tensors
 
 _HOME = {
@@ -22,6 +22,7 @@ _HOME = {
     "Tokenizer": "tokenizer",
     "Weights": "weights",
     "fingerprint": "weights",
+    "load_both": "tokenizer",
     "load_model": "load",
     "load_tokenizer": "tokenizer",
     "random_model": "random_weights",
@@ -40,6 +41,7 @@ __all__ = [
     "Tokenizer",
     "Weights",
     "fingerprint",
+    "load_both",
     "load_model",
     "load_tokenizer",
     "random_model",

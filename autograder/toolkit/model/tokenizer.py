@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.toolkit.model.config import PUBLISHED, ModelError
-from autograder.toolkit.model.load import SHAPES, model_folder, resolve_name
+from autograder.toolkit.model.load import SHAPES, is_fetched, load_model, model_folder, resolve_name
+from autograder.toolkit.model.weights import Weights
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -83,6 +84,18 @@ def load_tokenizer(name_or_path: str | Path | None = None) -> Tokenizer:
     if name != "tiny":  # the course's own is read when it is used: most notebooks are marked without
         _ = tokenizer.n_vocab
     return tokenizer
+
+
+def load_both(name_or_path: str | Path | None = None) -> tuple[Weights, Tokenizer]:
+    """A model's weights and its tokenizer, to read and write text with.
+
+    Where a published model was not fetched, a sentence says so and the small one takes its place.
+    """
+    name = resolve_name(name_or_path)
+    if name in PUBLISHED and not is_fetched(name):
+        print(f"{name} is not on this machine, so this is the small model; `autograder fetch {name}` gets it.")
+        name = "tiny"
+    return load_model(name), load_tokenizer(name)
 
 
 def _byte_of_character() -> dict[str, int]:

@@ -1,0 +1,96 @@
+"""The charts of what the student's own functions cost, in seconds and bytes: stages 1 to 3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autograder.toolkit.chart_style import Chart
+from autograder.toolkit.charts import Series, bar_chart, line_chart
+from autograder.toolkit.timing import machine
+
+_ONE_LAYER = "12 heads of 64 in float32, the size of a layer of GPT-2 small."
+
+
+def next_token(series: Series, model: Any) -> Chart:
+    """Seconds for one more token, at each length of the sequence so far."""
+    return line_chart(
+        series,
+        x_label="length of the sequence so far",
+        x_unit="tokens",
+        y_label="time for one new token",
+        y_unit="s",
+        title="The longer the text, the slower the next token",
+        model=model,
+    )
+
+
+def filling(series: Series) -> Chart:
+    """Seconds to append positions one by one to a layer's cache, by ways to keep the rows."""
+    return _powers(series, "positions appended one by one", "time in all", "Filling one layer's cache", note=_ONE_LAYER)
+
+
+def one_layer(series: Series) -> Chart:
+    """Seconds of one layer's attention for one more token."""
+    title = "One layer's attention for the next token"
+    return _powers(series, "positions so far (tokens)", "attention for one more token", title, note=_ONE_LAYER)
+
+
+def one_token(series: Series, model: Any) -> Chart:
+    """Seconds for one new token, by its position."""
+    title = "One token: with the cache its position hardly matters"
+    return _powers(series, "position of the new token", "time for one new token", title, model=model)
+
+
+def whole_text(series: Series, model: Any) -> Chart:
+    """Seconds for a whole text, as sums of the measured seconds of one token."""
+    note = f"Sums of the measured times of one token. {machine()}"
+    return _powers(series, "length of the text (tokens)", "time paid so far", "The whole text: a square and a line",
+                   model=model, note=note)  # fmt: skip
+
+
+def first_token(series: Series, model: Any) -> Chart:
+    """Seconds until the first new token, by the length of the prompt."""
+    return line_chart(
+        series,
+        x_label="length of the prompt",
+        x_unit="tokens",
+        y_label="time to first token",
+        y_unit="s",
+        title="The same work is faster in one pass",
+        model=model,
+    )
+
+
+def token_in_memory(n_bytes: Mapping[str, int]) -> Chart:
+    """The bytes that each model's KV cache takes for one token."""
+    return bar_chart(
+        n_bytes,
+        label="KV cache for one token, in half precision",
+        unit="B",
+        title="The memory bill",
+        note="In brackets: heads of keys and values, of all heads.",
+    )
+
+
+def text_in_memory(lengths: Sequence[int], gigabytes: Mapping[str, Sequence[float]]) -> Chart:
+    """The gigabytes of one text's KV cache, beside a card of 24 GB."""
+    return line_chart(
+        {name.split(" (")[0]: (lengths, values) for name, values in gigabytes.items()},
+        x_label="length of a text",
+        x_unit="tokens",
+        y_label="KV cache of one text",
+        y_unit="GB",
+        log="xy",
+        reference={"a 24 GB card": ((lengths[0], lengths[-1]), (24, 24))},
+        title="The bill grows in proportion to the text",
+        note="Half precision, computed. Lengths beyond what a model was trained for only show the arithmetic. A card "
+        "also has to hold the model itself: 7 billion parameters take about 14 GB in half precision.",
+    )
+
+
+def _powers(series: Series, x_label: str, y_label: str, title: str, model: Any = None, note: str = "") -> Chart:
+    """Seconds on two logarithmic axes, each line with its slope, which is the exponent."""
+    return line_chart(
+        series, x_label=x_label, y_label=y_label, y_unit="s", log="xy", slopes=True, title=title, model=model, note=note
+    )
