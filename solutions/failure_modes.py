@@ -175,7 +175,7 @@ position_off.beside(position_errors["starts at 201"].max())
 
 # %% tags=["chart"]
 MODEL = None
-writer, words = autograder.load_model(MODEL), autograder.load_tokenizer(MODEL)
+writer, words = autograder.load_both(MODEL)
 begin, more = words.encode(PASSAGE[:500]), words.encode(PASSAGE[500:520])
 
 

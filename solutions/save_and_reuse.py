@@ -723,7 +723,7 @@ saves
 
 # %% tags=["chart"]
 MODEL = None
-model, words = autograder.load_model(MODEL), autograder.load_tokenizer(MODEL)
+model, words = autograder.load_both(MODEL)
 system = "You are the prompter of this theatre. You know every line of every play by heart.\n" * 6
 system_ids = words.encode(system)
 served = save_prefix_cache(system_ids, model)
