@@ -139,7 +139,7 @@ def row_through_block(
 
 def row_steps(weights: Any, token_ids: Sequence[int], position: int, layer: int, head: int) -> dict[str, np.ndarray]:
     """What becomes of one row in a block: a vector for each step, by name; of scores and weights a number a token."""
-    x = (weights.wte[list(token_ids)] + weights.wpe[: len(token_ids)]).astype(np.float64)
+    x = weights.wte[list(token_ids)].astype(np.float64) + weights.wpe[: len(token_ids)]
     for block in weights.blocks[: layer + 1]:
         steps, x = _block(x, block, weights.config.n_head, position, head)
     return steps
