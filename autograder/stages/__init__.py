@@ -46,7 +46,7 @@ STAGES = (
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=4,
+        version=5,
     ),
     Stage(
         "failure-modes",

@@ -335,6 +335,10 @@ WRONG = [
            *_loop("logits = decode_step(token_id, prefix_len + i, weights, cache)\n"
                   "    for layer in cache.layers:\n        layer._length = prefix_len")), TOGETHER,
           "saved-cache-grows"),
+    Wrong("put-back-at-the-end", "The saved cache itself is continued, and gets its old layers back afterwards.",
+          _clone("old = saved.clone()\n    cache = saved\n"
+                 "    logits = advance(suffix_ids, prefix_len, weights, cache)\n"
+                 "    saved.layers = old.layers\n    return logits"), TOGETHER, "saved-cache-grows"),
     Wrong("cut-back-too-far", "The saved cache itself is continued and then cut to what was there, less one row.",
           _clone("cache = saved.clone()\n    for i, layer in enumerate(cache.layers):\n        if len(layer) > 1:\n"
                  "            saved.layers[i] = LayerCache()\n"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograder.judge.bugs import Bug
-from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import expect_close, matches
 from autograder.judge.framework import Failure
 from autograder.judge.reference import KV
@@ -115,8 +115,11 @@ def expect_kept(student: Student, cases: Cases, *more: tuple[JudgeModel, int]) -
         for n in (3, 1):
             expect_right(student, saved, model, prefix, suffix[:n])
             expect_same(before, student.read_cache(saved), where, "a request")
-        with contextlib.suppress(StudentError):  # how it ends is another check's question
-            student.array(REUSE, saved, p, [*suffix[:2], model.config.n_vocab, suffix[2]], model)
+        c = model.config
+        deeper = random_judge_model(replace(c, n_layer=c.n_layer + 1), p)  # raises when all layers have grown
+        for ids, weights in (([*suffix[:2], c.n_vocab, suffix[2]], model), (suffix, deeper)):
+            with contextlib.suppress(StudentError):  # how it ends is another check's question
+                student.array(REUSE, saved, p, ids, weights)
         expect_same(before, student.read_cache(saved), where, "a request that raised half-way")
 
 
