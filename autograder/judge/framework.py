@@ -76,7 +76,8 @@ class Result:
         first = next((other for other in earlier if self.root and other.root == self.root), None)
         if first is None:
             return self
-        new = [line for line in self.message.splitlines() if line not in first.message.splitlines()]
+        told = first.message.splitlines()
+        new = [line for line in self.message.splitlines() if line not in told and self.root not in line]
         follows = f'This follows from the check "{first.title}".'
         return replace(self, message=in_lines(*new, follows), look="", cause="")
 
