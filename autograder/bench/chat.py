@@ -138,7 +138,7 @@ class ChatTimes:
         return median(self.seconds[name, call])
 
 
-def measure_chat(repeats: int = 3, threads: int = THREADS) -> ChatTimes:
+def measure_chat(repeats: int = 2, threads: int = THREADS) -> ChatTimes:
     """Every call by both engines in turn, in rounds; by the course's own alone where there is no peer."""
     with TemporaryDirectory() as place:
         fetched = is_fetched("smollm2")

@@ -22,7 +22,7 @@ QUESTIONS = (
     "Thank you. Say goodbye in French.",
 )
 N_NEW = 30
-TURN = 45  # tokens by which a prompt grows in a turn, about
+TURN = 35  # tokens by which a prompt grows in a turn, about
 
 
 class RealModel(NamedTuple):
