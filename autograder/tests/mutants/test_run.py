@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from autograder.judge.bugs import BUGS
+from autograder.judge.framework import checks_of
 from autograder.mutants import report
 from autograder.mutants.run import Mutant, Verdict, graded_cells, mark_all
-from autograder.stages import find_stage
+from autograder.stages import GRADED_STAGES, find_stage
+from autograder.stages.samples import solved_cells
 from autograder.tests.modes import ISOLATIONS
 
 in_a_sandbox = pytest.mark.skipif(set(ISOLATIONS) <= {"limits"}, reason="mutants run in a sandbox only")
@@ -98,6 +101,15 @@ def test_a_bug_may_be_at_home_in_a_cell_that_no_sample_changes_so():
     verdicts = [replace(verdict(cell, names=of_the_mask, cell=cell), stage="forward-pass")
                 for cell in ("attention-weights", "gelu")]  # fmt: skip
     assert list(report.doubtful_names(verdicts)) == ["forward-pass  mask-reversed  gelu"]
+
+
+@pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda stage: stage.name)
+def test_a_list_of_names_holds_bugs_and_cells_that_are_there_and_that_no_sample_joins(stage, monkeypatch):
+    checks_of(stage.name)  # loads the stage's bugs
+    listed = {tuple(entry.split(": ")) for entry in report._listed(stage.name, "names.txt")}
+    assert {key for _, key in listed} <= set(BUGS) and {cell for cell, _ in listed} <= set(solved_cells(stage.name))
+    monkeypatch.setattr(report, "_listed", lambda *args: {})
+    assert not report._homes.__wrapped__(stage.name) & listed
 
 
 def test_what_ended_or_is_missing_is_no_doubtful_name():
