@@ -54,6 +54,3 @@ BLOCKS_UNUSED = define(
     "stored blocks not used",
     "The answer is that of computing everything: the rows that match gives belong into the cache.",
 )
-CUT_NOT_ROUNDED = define(
-    "cut-not-rounded", "cut off, not rounded", "astype(np.int8) cuts off: round first, with np.rint."
-)

@@ -462,8 +462,7 @@ WRONG = [
     # int8
     Wrong("one-scale", "One scale for the whole array.",
           ((INT8, "np.abs(array).max(axis=-1, keepdims=True)", "np.abs(array).max(keepdims=True)"),), (BLOCKS,)),
-    Wrong("cut-off", "The numbers are cut off, not rounded.", ((INT8, "np.rint(steps)", "steps"),), (BLOCKS,),
-          "cut-not-rounded"),
+    Wrong("cut-off", "The numbers are cut off, not rounded.", ((INT8, "np.rint(steps)", "steps"),), (BLOCKS,)),
     Wrong("scale-of-128", "The largest number is 128, which int8 does not have.",
           ((INT8, "/ np.float32(127)", "/ np.float32(128)"),), (BLOCKS,)),
     Wrong("half-scales", "Scales of half precision.",

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from autograder.judge.bugs import define
 
-# longest_common_prefix
-
 COUNTS_EQUAL_PLACES = define(
     "counts-equal-places",
     "counts equal places after the first difference too",
     "Equal places after the first difference were counted too: stop at the first difference.",
 )
-
-# candidate_log and lookup
-
 LOOKUP_TAKES_WHOLE_PROMPT = define(
     "lookup-takes-whole-prompt",
     "an entry may cover the whole prompt",
@@ -37,9 +32,6 @@ LOOKUP_RANKS_FIRST = define(
     "It looks as if the longest entry were chosen first and only that one tried: when it does not match, or covers the "
     "whole prompt, a shorter one may still be right.",
 )
-
-# render_chat
-
 THINK_DROPPED = define(
     "think-dropped",
     "think block missing in history",
@@ -66,9 +58,6 @@ HISTORY_ADDS_AN_END = define(
     "a newline follows each content",
     "A newline follows each content in the history: it was not there while the answer was generated.",
 )
-
-# build_prompt
-
 CHANGES_EARLY = define(
     "changes-early",
     "time or notes stand too early",
@@ -85,9 +74,6 @@ KEYS_AS_THEY_COME = define(
     "JSON keys in the order in which they come",
     "Two keys that change places change the prompt: write the keys in sorted order, at every depth.",
 )
-
-# cache_key
-
 KEY_IGNORES = define(
     "key-ignores-an-argument",
     "an argument is not in the key",

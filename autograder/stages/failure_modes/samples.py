@@ -344,20 +344,18 @@ LOOP = """    for x, y in zip(a, b, strict=False):
             break
         n += 1
     return n"""
-LINES = """    changing = ([] if now is None else [now]) + list(notes)
-"""
+LINES = "    changing = ([] if now is None else [now]) + list(notes)\n"
 CONTEXT = """        parts.append({"role": "context", "content": "\\n".join(changing)})"""
 SYSTEM = """{"role": "system", "content": f"{system}\\n{tools_json}"}"""
 DIGEST = "hashlib.sha256(json.dumps(fields).encode()).hexdigest()"
 FIELDS = "[list(token_ids), model, tokenizer, dtype, layout, positions, tenant]"
 HITS = 'if row["hit"]'
+LONGEST = "max(hits, key=lambda entry: len(entry.token_ids), default=None)"
 
 
 def without(field):
     return FIELDS.replace(f" {field},", "")
 
-
-LONGEST = "max(hits, key=lambda entry: len(entry.token_ids), default=None)"
 
 # fmt: off
 WRONG = [
@@ -469,12 +467,9 @@ WRONG = [
     _chat("empty-message-dropped", "Leaves out a message without content.", "        thought =",
           '        if not message["content"]:\n            continue\n        thought ='),
     _chat("messages-not-one-by-one", "Puts neighbors of one role together.", "    for message in messages:\n",
-          "    role = None\n"
-        "    for message in messages:\n"
-        '        if message["role"] == role:\n'
-        """            text += f"\\n{message['content']}"\n"""
-        "            continue\n"
-        '        role = message["role"]\n'),
+          "    role = None\n    for message in messages:\n        if message['role'] == role:\n"
+          """            text += f"\\n{message['content']}"\n"""
+          "            continue\n        role = message['role']\n"),
     _chat("content-normalized", "Brings letters and accents into one form.", "{message['content']}",
           "{__import__('unicodedata').normalize('NFC', message['content'])}"),
     _chat("generation-prompt-left-out", "No generation prompt after an answer.", "if add_generation_prompt",
@@ -551,11 +546,8 @@ WRONG = [
             bug="keys-as-they-come"),
     # cache_key
     _key("key-ignores-tenant", "No tenant.", "positions, tenant]", "positions]", bug="key-ignores-an-argument"),
-    _key("key-ignores-model", "No model.", "(token_ids), model,", "(token_ids),", bug="key-ignores-an-argument"),
-    _key("key-ignores-tokenizer", "No tokenizer.", FIELDS, without("tokenizer"), bug="key-ignores-an-argument"),
-    _key("key-ignores-dtype", "No dtype.", FIELDS, without("dtype"), bug="key-ignores-an-argument"),
-    _key("key-ignores-layout", "No layout.", FIELDS, without("layout"), bug="key-ignores-an-argument"),
-    _key("key-ignores-positions", "No positions.", FIELDS, without("positions"), bug="key-ignores-an-argument"),
+    *(_key(f"key-ignores-{field}", f"No {field}.", FIELDS, without(field), bug="key-ignores-an-argument")
+      for field in ("model", "tokenizer", "dtype", "layout", "positions")),
     _key("key-ignores-ids", "No ids.", "list(token_ids), ", "", bug="key-ignores-an-argument"),
     _key("key-same-for-all", "A constant.", DIGEST, '"prefix-cache"', bug="key-ignores-an-argument"),
     _key("key-ids-alone", "The ids alone.", FIELDS, "list(token_ids)", bug="key-ignores-an-argument"),
