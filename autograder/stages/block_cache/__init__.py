@@ -2,8 +2,6 @@
 
 # isort: off
 from autograder.stages.block_cache import keys  # noqa: F401
-from autograder.stages.block_cache import match  # noqa: F401
-from autograder.stages.block_cache import room  # noqa: F401
-from autograder.stages.block_cache import own  # noqa: F401
+from autograder.stages.block_cache import store  # noqa: F401
 from autograder.stages.block_cache import serve  # noqa: F401
 from autograder.stages.block_cache import int8  # noqa: F401

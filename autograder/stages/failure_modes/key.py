@@ -11,9 +11,8 @@ from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import AsText, Student, StudentError
 from autograder.stages.failure_modes import bugs
-from autograder.stages.failure_modes.drawn import WORDS
 from autograder.stages.failure_modes.key_questions import FIELDS, Question, borders_in, draw_question, questions
-from autograder.stages.failure_modes.shared import STAGE, common, expect_string
+from autograder.stages.failure_modes.shared import STAGE, WORDS, common, expect_string
 
 ELSEWHERE = "In another process, the same arguments give another key."
 IN_ONE_MESSAGE = 500

@@ -11,12 +11,15 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student
 from autograder.judge.words import count
 from autograder.stages.failure_modes import bugs
-from autograder.stages.failure_modes.drawn import WORDS, Talk, draw_talk, draw_tools
 from autograder.stages.failure_modes.shared import (
     GENERATION_PROMPT,
     STAGE,
     START,
+    WORDS,
+    Talk,
     common,
+    draw_talk,
+    draw_tools,
     plain_chat,
     string_of,
 )

@@ -9,8 +9,17 @@ from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.stages.failure_modes import bugs
-from autograder.stages.failure_modes.drawn import ODD_CONTENTS, Talk, draw_talk, out_of_turn
-from autograder.stages.failure_modes.shared import STAGE, START, common, expect_string, plain_chat
+from autograder.stages.failure_modes.shared import (
+    ODD_CONTENTS,
+    STAGE,
+    START,
+    Talk,
+    common,
+    draw_talk,
+    expect_string,
+    out_of_turn,
+    plain_chat,
+)
 
 Render = Callable[[Talk, bool], str]  # of messages, and whether the generation prompt is asked for
 

@@ -13,8 +13,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Student
 from autograder.judge.words import count
-from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, with_room_for_chunks
-from autograder.stages.save_and_reuse.suspects import wrong_saved
+from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, with_room_for_chunks, wrong_saved
 
 
 @check(
