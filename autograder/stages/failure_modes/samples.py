@@ -215,29 +215,6 @@ def lookup(entries, prompt_ids):
             best, longest = entry, decision.n
     return best
 """,
-    "render-chat": '''
-class Template:
-    """Appends to what is there; what was rendered once stays."""
-
-    def __init__(self):
-        self.text = ""
-
-    def open(self, role):
-        self.text += GENERATION_PROMPT if role == "assistant" else f"{START}{role}\\n"
-        return self
-
-    def say(self, content):
-        self.text += content
-
-
-def render_chat(messages, add_generation_prompt=False):
-    template = Template()
-    for message in messages:
-        template.open(message["role"]).say(message["content"])
-    if add_generation_prompt:
-        template.open("assistant")
-    return template.text
-''',
     "cache-key": """
 def cache_key(token_ids, **fields):
     lines = [f"{name}={value!r}" for name, value in sorted(fields.items())]
