@@ -48,7 +48,8 @@ def stream(tokenizer: Any, prompt_ids: Iterable[int], new_ids: Iterator[int]) ->
 
     def show(last: bool = False) -> None:
         text = tokenizer.decode(ids)
-        page.show(f"<pre>{html.escape(prompt)}<b>{html.escape(text)}</b></pre>", prompt + text, last)
+        as_html = f"<pre style='white-space:pre-wrap'>{html.escape(prompt)}<b>{html.escape(text)}</b></pre>"
+        page.show(as_html, prompt + text, last)
 
     for token_id in new_ids:
         ids.append(token_id)
