@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autograder import lab
-    from autograder.judge.notebook_check import check
     from autograder.notebooks import load_notebook
+    from autograder.notebooks.check_cell import check
     from autograder.toolkit import attention_charts, block_charts, charts, chat, cost_charts, timing, traces
     from autograder.toolkit.glossary import glossary
     from autograder.toolkit.model import (
@@ -46,7 +46,7 @@ _LAZY = {
     "random_model": ("autograder.toolkit.model", "random_model"),
     "model_fingerprint": ("autograder.toolkit.model.weights", "fingerprint"),
     "tokenizer_fingerprint": ("autograder.toolkit.model.tokenizer", "tokenizer_fingerprint"),
-    "check": ("autograder.judge.notebook_check", "check"),
+    "check": ("autograder.notebooks.check_cell", "check"),
     "load_notebook": ("autograder.notebooks", "load_notebook"),
     "chat": ("autograder.toolkit.chat", None),
     "timing": ("autograder.toolkit.timing", None),

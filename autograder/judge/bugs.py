@@ -150,22 +150,10 @@ NORMED_RESIDUAL = define(
     "and add to that.",
     look="what each half of the block is added to",
 )
-NO_RESIDUAL_ATTENTION = define(
-    "no-residual-attention",
-    "no residual around attention",
-    "It looks as if attention replaced x: its result is added to x.",
-    look="what each half of the block is added to",
-)
-NO_RESIDUAL_MLP = define(
-    "no-residual-mlp",
-    "no residual around the MLP",
-    "It looks as if the MLP replaced x: its result is added to x.",
-    look="what each half of the block is added to",
-)
 NO_RESIDUAL = define(
     "no-residual",
-    "no residual at all",
-    "It looks as if attention and then the MLP replaced x: the result of each is added to x.",
+    "no residual connection",
+    "It looks as if attention or the MLP, or both, replaced x: the result of each is added to x.",
     look="what each half of the block is added to",
 )
 LN_1_TWICE = define(
@@ -194,18 +182,4 @@ LAYERS_AS_TEXT = define(
     "layers sorted as text",
     "The layers look sorted as text, with layer 10 before layer 2: sort them as numbers.",
     look="the order of the layers",
-)
-LOGITS_REMEMBERED = define(
-    "logits-remembered",
-    "logits remembered by the ids alone",
-    "These are the logits of other weights for the same tokens: what is remembered between calls must depend on the "
-    "weights too.",
-    look="what is kept between calls",
-)
-IDS_REMEMBERED = define(
-    "ids-remembered",
-    "ids remembered by the prompt alone",
-    "These are the ids that another model gave for the same prompt: what is remembered between calls must depend on "
-    "the weights too.",
-    look="what is kept between calls",
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,7 @@ class JudgeModel:
 
     @cached_property
     def reference(self) -> Reference:
-        return _trained_reference(self.spec["name"]) if self._is_plain_trained else Reference(self.weights)
-
-    @property
-    def _is_plain_trained(self) -> bool:
-        return "name" in self.spec and not self.patches
+        return Reference(self.weights)
 
     def patched(self, tensor: str, array: np.ndarray) -> JudgeModel:
         """The same model with one tensor replaced (Hugging Face name, such as "wpe.weight")."""
@@ -85,29 +81,20 @@ class ModelPart:
         return {**self.model.wire(), "part": self.path}
 
 
-@lru_cache(maxsize=2)
-def _trained_weights(name: str) -> Weights:
-    return load_model(name)
-
-
-_references: dict[str, Reference] = {}  # to trained models: their passes are remembered, over all checks
-
-
-def _trained_reference(name: str) -> Reference:
-    if name not in _references:
-        _references[name] = Reference(_trained_weights(name))
-    return _references[name]
+_trained: dict[str, JudgeModel] = {}  # whose references remember passes, over all checks
 
 
 def forget_passes() -> None:
     """Let go of what is remembered of passes; to be called when the next inputs will be others."""
-    for reference in _references.values():
-        reference.forget()
+    for model in _trained.values():
+        model.reference.forget()
 
 
 def trained_model(name: str | None = None) -> JudgeModel:
     name = absolute_name(name or None)
-    return JudgeModel({"name": name}, _trained_weights(name))
+    if name not in _trained:
+        _trained[name] = JudgeModel({"name": name}, load_model(name))
+    return _trained[name]
 
 
 def random_judge_model(config: GPT2Config, seed: int) -> JudgeModel:

@@ -25,8 +25,8 @@ def variant(reference: Reference, name: str) -> Reference:
     """The reference with the mistake of this name; the weights that it leaves alone are shared."""
     wrong = copy.copy(reference)
     wrong._runs = OrderedDict()
-    for part, changed in VARIANTS[name].items():
-        setattr(wrong, part, changed(reference.weights) if part == "weights" else changed)
+    part, changed = VARIANTS[name]
+    setattr(wrong, part, changed(reference.weights) if part == "weights" else changed)
     return wrong
 
 
@@ -37,44 +37,6 @@ def suspects_from(
     for bug, name in suspects:
         yield bug, lambda name=name: method(variant(reference, name), *args)
 
-
-def _changed(node: SimpleNamespace, **parts) -> SimpleNamespace:
-    return SimpleNamespace(**{**vars(node), **parts})
-
-
-# GELU: functions of x.
-
-
-def gelu_exact(x):
-    return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(np.asarray(x, np.float64) / math.sqrt(2)))
-
-
-GELU = {
-    "gelu-exact": gelu_exact,
-    "gelu-missing": lambda x: x,
-}
-
-# Layer normalization: functions of x, weight, bias and eps.
-
-
-def _norm(axis=-1, ddof=0, scale=lambda variance, eps: np.sqrt(variance + eps)):
-    def layer_norm(x, weight, bias, eps=1e-5):
-        x = np.asarray(x, np.float64)
-        centered = x - x.mean(axis=axis, keepdims=True)
-        n = x.size if axis is None else x.shape[axis]
-        variance = (centered**2).sum(axis=axis, keepdims=True) / (n - ddof)
-        return centered / scale(variance, eps) * weight + bias
-
-    return layer_norm
-
-
-NORM = {
-    "norm-sample-variance": _norm(ddof=1),
-    "norm-eps-outside": _norm(scale=lambda variance, eps: np.sqrt(variance) + eps),
-    "norm-whole": _norm(axis=None),
-    "norm-no-weight": lambda x, weight, bias: right.layer_norm(x, 1.0, bias),
-    "norm-no-bias": lambda x, weight, bias: right.layer_norm(x, weight, 0.0),
-}
 
 # Attention: functions of q [n_head, n_query, head_dim] and of k and v [n_head, n_seq, head_dim].
 
@@ -112,11 +74,8 @@ ATTENTION = {
     "mask-without-offset": _masked(lambda q, k: np.tri(q.shape[1], k.shape[1], dtype=bool)),
     "mask-sees-next": _masked(lambda q, k: _visible(q, k, 1)),
     "mask-strict": _masked(lambda q, k: _visible(q, k, -1) | (np.arange(k.shape[1]) == 0)),  # the first sees itself
-    "mask-strict-nan": _masked(lambda q, k: _visible(q, k, -1)),
-    "mask-inverted": _masked(lambda q, k: ~_visible(q, k)),
     "mask-reversed": _masked(lambda q, k: ~_visible(q, k, -1)),
     "mask-zeros": _hidden(lambda scores: 0.0),
-    "mask-after-softmax": lambda q, k, v: np.where(_visible(q, k), softmax(_scores(q, k)), 0.0) @ v,
     "softmax-over-queries": _over_queries,
     "scores-unscaled": _scaled(lambda q: 1.0),
     "scores-no-root": _scaled(lambda q: q.shape[2]),
@@ -144,116 +103,66 @@ def _split_in_order(order):
     return lambda qkv, n_head: [right.split_heads(qkv, n_head)[order.index(part)] for part in "qkv"]
 
 
-def _merge_by_reshape(heads):
-    return heads.reshape(heads.shape[1], -1)
+HEADS = {
+    **{f"qkv-{order}": ("split_heads", _split_in_order(order)) for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
+    "heads-split-wrong": ("split_heads", _split_by_reshape),
+    "heads-merged-wrong": ("merge_heads", lambda heads: heads.reshape(heads.shape[1], -1)),
+}
+
+# Blocks: each half is a function of x, of attention or the MLP, and of its layer norm.
 
 
-# Blocks: functions of x and of the block's parts.
+def _pre(x, part, norm):
+    return x + part(norm(x))
 
 
-def post_norm(x, attend, mlp, ln_1, ln_2):
-    x = ln_1(x + attend(x))
-    return ln_2(x + mlp(x))
+def _post(x, part, norm):
+    return norm(x + part(x))
 
 
-def gelu_last(x, attend, mlp, ln_1, ln_2):
-    return right.pre_norm(x, attend, lambda x: right.gelu(mlp(x)), ln_1, ln_2)
+def _normed(x, part, norm):
+    return norm(x) + part(norm(x))
 
 
-def normed_residual(x, attend, mlp, ln_1, ln_2):
-    x = ln_1(x)
-    x = ln_2(x + attend(x))
-    return x + mlp(x)
+def _replaced(x, part, norm):
+    return part(norm(x))
 
 
-def normed_attention(x, attend, mlp, ln_1, ln_2):
-    x = ln_1(x)
-    return right.pre_norm(x, attend, mlp, lambda x: x, ln_2)
+def _bare(x, part, norm):
+    return x + part(x)
 
 
-def no_residual_attention(x, attend, mlp, ln_1, ln_2):
-    x = attend(ln_1(x))
-    return x + mlp(ln_2(x))
+def _block(first, second):
+    return lambda x, attend, mlp, ln_1, ln_2: second(first(x, attend, ln_1), mlp, ln_2)
 
 
-def no_residual_mlp(x, attend, mlp, ln_1, ln_2):
-    return mlp(ln_2(x + attend(ln_1(x))))
+BLOCKS = {
+    "post-norm": _block(_post, _post),
+    "normed-residual": _block(_normed, _normed),
+    "normed-attention": _block(_normed, _pre),
+    "no-residual-attention": _block(_replaced, _pre),
+    "no-residual-mlp": _block(_pre, _replaced),
+    "no-residual": _block(_replaced, _replaced),
+    "no-ln-1": _block(_bare, _pre),
+    "no-ln-2": _block(_pre, _bare),
+    "ln-1-twice": lambda x, attend, mlp, ln_1, ln_2: right.pre_norm(x, attend, mlp, ln_1, ln_1),
+}
 
 
-def no_residual(x, attend, mlp, ln_1, ln_2):
-    return mlp(ln_2(attend(ln_1(x))))
+def _without_positions(weights):
+    return SimpleNamespace(**{**vars(weights), "wpe": np.zeros_like(weights.wpe)})
 
 
-def no_ln_1(x, attend, mlp, ln_1, ln_2):
-    return right.pre_norm(x, attend, mlp, lambda x: x, ln_2)
+def _layers_as_text(weights):
+    blocks = weights.blocks
+    return SimpleNamespace(**{**vars(weights), "blocks": [blocks[i] for i in sorted(range(len(blocks)), key=str)]})
 
 
-def no_ln_2(x, attend, mlp, ln_1, ln_2):
-    return right.pre_norm(x, attend, mlp, ln_1, lambda x: x)
-
-
-def ln_1_twice(x, attend, mlp, ln_1, ln_2):
-    return right.pre_norm(x, attend, mlp, ln_1, ln_1)
-
-
-# Weights: functions of the whole tree.
-
-
-def _blocks(change):
-    return lambda weights: _changed(weights, blocks=tuple(change(weights.blocks)))
-
-
-def _layers_as_text(blocks):
-    return [blocks[i] for i in sorted(range(len(blocks)), key=str)]
-
-
-def _without_biases(*names):
-    """Blocks whose linear layers of these names ("attn.c_proj") have no bias."""
-
-    def change(block):
-        parts = {}
-        for name in names:
-            part, linear = name.split(".")
-            node = parts.get(part, getattr(block, part))
-            parts[part] = _changed(node, **{linear: _changed(getattr(node, linear), bias=0.0)})
-        return _changed(block, **parts)
-
-    return _blocks(lambda blocks: map(change, blocks))
-
-
-def _without_output_projection(block):
-    n_embd = len(block.ln_1.weight)
-    return _changed(block, attn=_changed(block.attn, c_proj=SimpleNamespace(weight=np.eye(n_embd), bias=0.0)))
-
-
-LINEAR = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
-
-VARIANTS: dict[str, dict[str, Callable]] = {
-    **{name: {"gelu": function} for name, function in GELU.items()},
-    **{name: {"layer_norm": function} for name, function in NORM.items()},
-    **{name: {"attention": function} for name, function in {**ATTENTION, **MASK_TOO_SMALL}.items()},
-    **{f"qkv-{order}": {"split_heads": _split_in_order(order)} for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
-    "heads-split-wrong": {"split_heads": _split_by_reshape},
-    "heads-merged-wrong": {"merge_heads": _merge_by_reshape},
-    **{
-        name: {"block_of": function}
-        for name, function in {
-            "post-norm": post_norm,
-            "normed-residual": normed_residual,
-            "normed-attention": normed_attention,
-            "no-residual-attention": no_residual_attention,
-            "no-residual-mlp": no_residual_mlp,
-            "no-residual": no_residual,
-            "no-ln-1": no_ln_1,
-            "no-ln-2": no_ln_2,
-            "ln-1-twice": ln_1_twice,
-        }.items()
-    },
-    "gelu-last": {"gelu": lambda x: x, "block_of": gelu_last},
-    "no-final-layer-norm": {"logits_of": lambda x, ln_f, wte: x @ wte.T},
-    "probabilities": {"logits_of": lambda x, ln_f, wte: softmax(right.next_token_logits(x, ln_f, wte))},
-    "positions-missing": {"weights": lambda weights: _changed(weights, wpe=np.zeros_like(weights.wpe))},
-    "layers-sorted-as-text": {"weights": _blocks(_layers_as_text)},
-    "biases-missing": {"weights": _without_biases(*LINEAR)},
-    "no-output-projection": {"weights": _blocks(lambda blocks: map(_without_output_projection, blocks))},
+VARIANTS: dict[str, tuple[str, Callable]] = {  # the part of the reference, and what stands in its place
+    **{name: ("attention", function) for name, function in {**ATTENTION, **MASK_TOO_SMALL}.items()},
+    **HEADS,
+    **{name: ("block_of", function) for name, function in BLOCKS.items()},
+    "no-final-layer-norm": ("logits_of", lambda x, ln_f, wte: x @ wte.T),
+    "positions-missing": ("weights", _without_positions),
+    "layers-sorted-as-text": ("weights", _layers_as_text),
 }

@@ -37,7 +37,7 @@ STAGES = (
         1,
         "The forward pass",
         ("gelu", "layer_norm", "causal_self_attention", "transformer_block", "forward", "generate_recompute"),
-        version=2,
+        version=3,
     ),
     Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=2),
     Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=2),

@@ -1,6 +1,7 @@
 """The grader, graded: every right submission gets all points, every wrong one loses exactly the checks it should.
 
-Each stage's test_samples.py makes a class of SampleTable, so that its table is a file of its own to pytest.
+Each stage's test_samples.py makes a class of SampleTable, so that its table is a file of its own to pytest. What a
+stage's test_checks.py asks of changed solutions runs in this process: see `changed` and `results`.
 """
 
 import collections
@@ -11,13 +12,14 @@ import re
 import numpy as np
 import pytest
 
+from autograder.bench.solved import solved
 from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
-from autograder.judge.student import Student
+from autograder.judge.student import Student, local_student
 from autograder.notebooks.given import given_source
 from autograder.sandbox.client import Cell, Worker
 from autograder.sandbox.processes import new_processes
 from autograder.stages import find_stage
-from autograder.stages.samples import Right, Wrong, setup_cells, submissions_of
+from autograder.stages.samples import Right, Wrong, setup_cells, solved_cells, submissions_of
 
 HIDDEN_SEED = 20_011  # any seed but the visible one
 OTHER_SEED = 20_012
@@ -189,3 +191,29 @@ def lists_in(request):
         yield tuple(parts)
     for part in parts:
         yield from lists_in(part)
+
+
+_solved = functools.cache(solved)
+
+
+def changed(stage_name, *changes, sources=()):
+    """The namespace of a stage's solution: changes are (cell, text there, text instead), and sources run after it."""
+    cells = dict(solved_cells(stage_name))
+    for cell, old, new in changes:
+        assert cells[cell].count(old) == 1
+        cells[cell] = cells[cell].replace(old, new)
+    names = {**vars(_solved(stage_name)), "__name__": "student"}
+    for source in (*cells.values(), *sources):
+        exec(compile(source, "<student>", "exec"), names)
+    return names
+
+
+def results(stage_name, namespace, seed=HIDDEN_SEED, only=None):
+    """What the checks find of a namespace; only: the one check that is run."""
+    with np.errstate(all="ignore"):  # of numbers that a wrong solution makes
+        student = local_student(namespace)
+        return {c.id: run_check(c, student, seed) for c in checks_of(stage_name) if only in (None, c.id)}
+
+
+def lost(stage_name, namespace, seed=HIDDEN_SEED):
+    return {check for check, result in results(stage_name, namespace, seed).items() if not result.passed}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograder.judge import llama
 from autograder.judge.bugs import MASK_WITHOUT_OFFSET, NO_CAUSAL_MASK, SCORES_UNSCALED
 from autograder.judge.compare import Sweep
 from autograder.judge.framework import check
-from autograder.judge.llama_cases import llamas
 from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model import llama
+from autograder.stages.chat_model.llama_cases import llamas
 from autograder.stages.chat_model.shared import CLOSE, STAGE
 
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 
 from autograder.judge.framework import Failure, check
-from autograder.judge.llama_cases import JudgeLlama, random_judge_llama
 from autograder.judge.student import ByteTokenizer
 from autograder.judge.words import tokens
 from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE, chatml
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.chat.tokenizer import byte_tokenizer

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from autograder.judge import llama
 from autograder.judge.compare import expect_close
 from autograder.judge.framework import check
-from autograder.judge.llama_cases import llamas
 from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model import llama
+from autograder.stages.chat_model.llama_cases import llamas
 from autograder.stages.chat_model.shared import STAGE
 
 

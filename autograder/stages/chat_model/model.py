@@ -9,10 +9,10 @@ import numpy as np
 from autograder.judge.bugs import KEYS_VALUES_SWAPPED, POSITIONS_RESET
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.llama import LlamaReference, rotate
-from autograder.judge.llama_cases import JudgeLlama, llamas
 from autograder.judge.student import Student, StudentError
 from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model.llama import LlamaReference, rotate
+from autograder.stages.chat_model.llama_cases import JudgeLlama, llamas
 from autograder.stages.chat_model.shared import STAGE
 from autograder.toolkit.chat.weights import LlamaWeights
 

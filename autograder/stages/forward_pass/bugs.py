@@ -1,24 +1,18 @@
-"""The bugs that only the checks of forward-pass meet."""
+"""The bugs that the checks of forward-pass name, and the variants of the reference by which they are recognized.
+
+Those of attention are named in kv-cache as well.
+"""
 
 from __future__ import annotations
 
+from autograder.judge import bugs, variants
 from autograder.judge.bugs import define
+from autograder.judge.variants import Suspect
 
 GELU_EXACT = define(
     "gelu-exact",
     "exact GELU",
     "It looks like the exact GELU, with erf. GPT-2 was trained with the tanh form, and the two differ by up to 0.0005.",
-)
-GELU_BRACKET = define(
-    "gelu-bracket",
-    "a bracket of GELU misplaced",
-    "It looks as if a bracket of gelu were misplaced: the cube is of x alone, the root of 2 / pi as a whole, the "
-    "factor multiplies both terms inside the tanh, and 0.5 * x multiplies 1 plus the tanh.",
-)
-GELU_PLACE = define(
-    "gelu-place",
-    "GELU not between the layers",
-    "It looks as if gelu were left out or came after c_proj: the order is c_fc, gelu, c_proj.",
 )
 NORM_SAMPLE = define(
     "norm-sample-variance",
@@ -42,7 +36,7 @@ NORM_AXIS = define(
 MASK_STRICT = define(
     "mask-strict",
     "own position masked",
-    "It looks as if a token did not see itself: query i sees the keys 0 to i, with i included.",
+    "It looks as if a token did not see itself: a query sees the keys up to its own position, that one included.",
 )
 MASK_REVERSED = define(
     "mask-reversed", "mask reversed", "It looks as if the mask were reversed: tokens see only later ones."
@@ -70,15 +64,10 @@ SCORES_NO_ROOT = define(
 )
 SOFTMAX_OVERFLOW = define(
     "softmax-overflow",
-    "softmax without subtracting the largest",
-    "It looks as if exp overflowed: subtract each row's largest score before exp, which leaves the softmax the same.",
+    "softmax overflows",
+    "exp overflows, or is 0 for a whole row, so the weights are inf / inf or 0 / 0: subtract each row's own largest "
+    "visible score before exp, which leaves the softmax the same.",
 )
-OUTPUT_MISSING = define(
-    "no-output-projection",
-    "no c_proj after the heads",
-    "It looks as if the merged heads were returned as they are: one more linear layer, attn.c_proj, follows.",
-)
-BIASES_MISSING = define("biases-missing", "no biases", "It looks as if the biases of the linear layers were left out.")
 POST_NORM = define(
     "post-norm",
     "post-norm block",
@@ -87,62 +76,57 @@ POST_NORM = define(
 )
 NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
 NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
-LN_F_IN_LOOP = define(
-    "ln-f-in-loop",
-    "ln_f after every block",
-    "It looks as if ln_f were in the loop: it comes once, after the last block.",
-)
-PROBABILITIES = define(
-    "probabilities", "softmax of the logits", "It looks as if a softmax were applied at the end: return the logits."
-)
-ONLY_LAST_ROW = define(
-    "only-last-row",
-    "only the last row of logits",
-    "It looks as if only the last token's logits were returned: forward returns one row for every token.",
-)
-NOTEBOOK_WEIGHTS = define(
-    "notebook-weights",
-    "the notebook's own weights",
-    "These are the numbers of the trained model: use the weights that are passed, not the notebook's variable.",
-)
 LIMIT_IGNORED = define(
     "limit-ignored",
     "more than n_ctx tokens accepted",
-    "It looks as if tokens were cut off, or positions reused, to make the sequence fit: raise an error instead.",
+    "It looks as if tokens were dropped, or positions reused, to make the sequence fit: raise an error instead.",
 )
 LIMIT_TOO_LOW = define(
     "limit-too-low",
     "limit one too low",
-    "It looks as if the limit were one too low: a sequence of exactly n_ctx tokens is allowed.",
-)
-WINDOW_SLID = define(
-    "window-slid",
-    "window slid past the limit",
-    "It looks as if the oldest tokens were dropped to make room: raise an error instead, as forward does.",
-)
-GENERATE_LIMIT_TOO_LOW = define(
-    "generate-limit-too-low",
-    "the last new token counted against the limit",
-    "It looks as if the last new token were counted: it is never fed to the model, so only prompt + n_new - 1 tokens "
-    "must fit into n_ctx.",
+    "It looks as if the limit were one too low: exactly n_ctx tokens may be fed, and the last new id is never fed.",
 )
 PROMPT_RETURNED = define(
     "prompt-returned", "the prompt is returned too", "It looks as if the prompt were returned with the new ids."
-)
-LAST_TOKEN_ALONE = define(
-    "last-token-alone",
-    "only the last token fed",
-    "It looks as if only the newest token were fed to forward: without a cache it needs the whole sequence each time.",
-)
-SEQUENCE_NOT_GROWN = define(
-    "sequence-not-grown",
-    "new ids not fed back",
-    "It looks as if every new id came from the same logits: append each new id before the next pass, and read the last "
-    "row.",
 )
 ARGMAX_OF_ALL_ROWS = define(
     "argmax-of-all-rows",
     "argmax of all rows at once",
     "The id that was fed is not in the vocabulary. It looks as if argmax were taken of all rows at once: take it of "
     "the last row alone.",
+)
+
+SCORES: tuple[Suspect, ...] = (  # of attention as a function of q, k and v
+    (bugs.MASK_SEES_NEXT, "mask-sees-next"),  # with two rows it is the same as no mask
+    (bugs.NO_CAUSAL_MASK, "no-causal-mask"),
+    (MASK_STRICT, "mask-strict"),
+    (MASK_REVERSED, "mask-reversed"),
+    (MASK_ZEROS, "mask-zeros"),
+    (SOFTMAX_QUERIES, "softmax-over-queries"),
+    (bugs.SCORES_UNSCALED, "scores-unscaled"),
+    (bugs.SCORES_SCALED_BY_EMBD, "scores-scaled-by-n-embd"),
+    (SCORES_NO_ROOT, "scores-no-root"),
+)
+FINITE_MASKS: tuple[Suspect, ...] = tuple((MASK_TOO_SMALL, name) for name in variants.MASK_TOO_SMALL)
+ATTENTION: tuple[Suspect, ...] = (
+    *SCORES,
+    (bugs.KEYS_VALUES_SWAPPED, "qkv-qvk"),
+    *((bugs.QKV_ORDER, f"qkv-{order}") for order in ("kqv", "kvq", "vqk", "vkq")),
+    (bugs.HEADS_SPLIT_WRONG, "heads-split-wrong"),
+    (bugs.HEADS_MERGED_WRONG, "heads-merged-wrong"),
+)
+BLOCK: tuple[Suspect, ...] = (
+    (POST_NORM, "post-norm"),
+    *((bugs.NORMED_RESIDUAL, name) for name in ("normed-residual", "normed-attention")),
+    *((bugs.NO_RESIDUAL, name) for name in ("no-residual-attention", "no-residual-mlp", "no-residual")),
+    (NO_LN_1, "no-ln-1"),
+    (NO_LN_2, "no-ln-2"),
+    (bugs.LN_1_TWICE, "ln-1-twice"),
+    *ATTENTION,
+)
+FORWARD: tuple[Suspect, ...] = (
+    (bugs.POSITIONS_MISSING, "positions-missing"),
+    (bugs.NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
+    (bugs.LAYERS_AS_TEXT, "layers-sorted-as-text"),
+    *BLOCK,
 )

@@ -8,44 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.judge import large_scores
-from autograder.judge.bugs import (
-    KEYS_VALUES_SWAPPED,
-    MASK_SEES_NEXT,
-    MASK_WITHOUT_OFFSET,
-    NO_CAUSAL_MASK,
-    SCORES_SCALED_BY_EMBD,
-    SCORES_UNSCALED,
-)
+from autograder.judge.bugs import KEYS_VALUES_SWAPPED, MASK_WITHOUT_OFFSET, SCORES_UNSCALED
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import attention
 from autograder.judge.student import Handle, StudentError
 from autograder.judge.variants import ATTENTION, MASK_TOO_SMALL
-from autograder.stages.kv_cache import bugs as own
-from autograder.stages.kv_cache.shared import STAGE, configs, equal, normal, read_layer, read_layers
+from autograder.stages.forward_pass.bugs import FINITE_MASKS, SCORES, SOFTMAX_OVERFLOW
+from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE
+from autograder.stages.kv_cache.shared import STAGE, configs, equal, normal, read_layer, rows_if_any
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
 ROUGH = {"atol": 2e-2, "rtol": 2e-2}  # the rounding of large scores
-SUSPECTS = {  # by the name of the variant
-    "mask-sees-next": MASK_SEES_NEXT,
-    "no-causal-mask": NO_CAUSAL_MASK,
-    "mask-without-offset": MASK_WITHOUT_OFFSET,
-    "mask-strict": own.MASK_HIDES_SELF,
-    "mask-zeros": own.MASK_AS_ZERO,
-    "mask-after-softmax": own.MASK_AFTER_SOFTMAX,
-    "scores-unscaled": SCORES_UNSCALED,
-    "scores-scaled-by-n-embd": SCORES_SCALED_BY_EMBD,
-    "scores-no-root": own.SCORES_NO_ROOT,
-    "keys-values-exchanged": KEYS_VALUES_SWAPPED,
-    "softmax-over-queries": own.SOFTMAX_AXIS,
-}
-AT_LARGE_SCORES = dict.fromkeys(MASK_TOO_SMALL, own.MASK_TOO_SMALL)
-# What is taken off before exp(), by the scores and by the masked scores.
-MAXIMA = (
-    (own.SOFTMAX_OVERFLOW, lambda scores, masked: 0.0),
-    (own.SOFTMAX_HIDDEN_MAX, lambda scores, masked: scores.max(axis=-1, keepdims=True)),
-    (own.SOFTMAX_GLOBAL_MAX, lambda scores, masked: masked.max()),
-    (own.SOFTMAX_GLOBAL_MAX, lambda scores, masked: masked.max(axis=(1, 2), keepdims=True)),
+SUSPECTS = (
+    *SCORES,
+    (MASK_WITHOUT_OFFSET, "mask-without-offset"),
+    (KEYS_VALUES_SWAPPED, "keys-values-exchanged"),
 )
 
 
@@ -53,29 +31,17 @@ MAXIMA = (
 def attend_one_query(student, cases):
     """attend with one query is the softmax-weighted sum of all cached values; scores are divided by sqrt(head_dim)."""
     attending = Attending(student, cases)
-    sweep = Sweep()
-    for i, n_seq in enumerate((2, 1, 3, 7, 5, 8, 9, 15, 16, 17, 31, 33, 64, 129, 300)):  # 7 is a head_dim
-        with sweep.at(n_seq):
-            attending.expect(*attending.draw(configs(cases)[i % 3], n_seq, 1), close=sweep.close)
-    with sweep.at(24):
-        attending.expect(*attending.trained(24, 1), "in the trained model", close=sweep.close)
-    sweep.finish()
+    lengths = (2, 1, 3, 7, 5, 8, 9, 15, 16, 17, 31, 33, 64, 129, 300)  # 7 is a head_dim
+    attending.sweep((n_seq, 1) for n_seq in lengths)
     attending.expect_growing(configs(cases)[0], (3, 1, 1, 4))
 
 
 @check(stage=STAGE, id="attend-several-queries", points=2, title="Each of several queries sees the keys up to its own")
 def attend_several_queries(student, cases):
     """n_query queries are the last n_query cached positions, and each sees the keys up to its own position."""
-    attending = Attending(student, cases)
-    sweep = Sweep()
     few = ((5, 2), (7, 3), (12, 5), (3, 3), (2, 2), (8, 7), (7, 7), (16, 15), (17, 2), (33, 6), (11, 11), (22, 22))
     many = ((150, 3), (70, 66), (140, 140))  # more queries than a piece of any usual size holds
-    for i, (n_seq, n_query) in enumerate(few + many):  # 7 and 11 are head_dims
-        with sweep.at(n_seq):
-            attending.expect(*attending.draw(configs(cases)[i % 3], n_seq, n_query), close=sweep.close)
-    with sweep.at(24):
-        attending.expect(*attending.trained(24, 9), "in the trained model", close=sweep.close)
-    sweep.finish()
+    Attending(student, cases).sweep(few + many, in_trained=9)  # 7 and 11 are head_dims
 
 
 @check(stage=STAGE, id="attend-large-scores", points=1, title="Large scores do not overflow")
@@ -85,15 +51,14 @@ def attend_large_scores(student, cases):
     attending = Attending(student, cases)
     attending.require(config)
     n_seq, size = 6, 60.0
+    loosely = {"suspects": FINITE_MASKS, "not_finite": SOFTMAX_OVERFLOW, **ROUGH}
 
     def expect_large(n_query: int, sign: np.ndarray, about: str) -> None:
         """All keys share a large part with a query, so all scores of a row are large alike. sign: [n_head, n_query]."""
         q, k, v = attending.draw(config, n_seq, n_query, about)
         k[:, :, 0] = size
         q[:, :, 0] = sign * np.float32(size * np.sqrt(config.head_dim))
-        attending.expect(
-            q, k, v, f"scores that are {about}, around {size * size:,.0f} in size", names=AT_LARGE_SCORES, **ROUGH
-        )
+        attending.expect(q, k, v, f"scores that are {about}, around {size * size:,.0f} in size", **loosely)
 
     expect_large(1, np.array([[1]]), "large")
     expect_large(1, np.array([[-1]]), "very negative")
@@ -111,7 +76,7 @@ def attend_large_scores(student, cases):
         ([1] * n_seq, -1, f"scores that are very negative, around {large_scores.LARGE} in size"),
     ):
         q, k = large_scores.draw(rng, 3, flags, sign)
-        attending.expect(q[:, -3:], k, v, where, names=AT_LARGE_SCORES, **ROUGH)
+        attending.expect(q[:, -3:], k, v, where, **loosely)
 
 
 @check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache", watches=("attend",))
@@ -128,9 +93,8 @@ def attend_only_reads(student, cases):
             after = [student.length(layer), *read_layer(student, layer)]
             for name, a, b in zip(("len()", "keys", "values"), before, after, strict=True):
                 if not np.array_equal(a, b):
-                    where = f"{n_seq} cached positions, n_query = {n_query}, {config.n_head} heads"
-                    detail = f"{name} of the cache is different after attend ({where})."
-                    raise Failure(None, detail, own.ATTEND_CHANGES_CACHE)
+                    detail = f"{name} of the cache is different after attend ({_sizes(q, k)})."
+                    raise Failure(None, detail, ATTEND_CHANGES_CACHE)
 
 
 class Attending:
@@ -138,28 +102,25 @@ class Attending:
 
     def __init__(self, student, cases):
         self.student, self.cases = student, cases
-        _, k, v = self.draw(configs(cases)[0], 5, 1, "before")
-        self._blame_cache(self.fill(k, v), k, v)
 
     def draw(self, config, n_seq: int, n_query: int, *label: object) -> list[np.ndarray]:
         """Random q, k and v."""
         rng = self.cases.rng("attend", n_seq, n_query, config.n_head, *label)
         return [normal(rng, config.n_head, n, config.head_dim) * np.float32(1.5) for n in (n_query, n_seq, n_seq)]
 
-    def trained(self, n_seq: int, n_query: int) -> list[np.ndarray]:
-        """Keys and values as the trained model makes them, in a layer in the middle; keys serve as queries, too."""
-        model = self.cases.trained
-        kv = model.reference.run(self.cases.ids(model, n_seq, "trained")).kv
-        arrays = kv[len(kv) // 3][0][:, -n_query:], *kv[len(kv) // 2]
-        return [np.asarray(a, np.float32) for a in arrays]
-
     def fill(self, k: np.ndarray, v: np.ndarray) -> Handle:
-        """A LayerCache with these rows, appended in two parts where there are several."""
+        """A LayerCache that holds these rows, appended in two parts where there are several."""
         layer = self.student.handle("LayerCache")
         part = (k.shape[1] + 1) // 2
         for rows in (slice(0, part), slice(part, None)):
             if k[:, rows].shape[1]:
                 self.student.method(layer, "append", k[:, rows], v[:, rows], returns="none")
+        if not equal(rows_if_any(self.student, layer), (k, v)):
+            raise Failure(
+                None,
+                f"The LayerCache does not hold the {k.shape[1]} rows that were appended to it, so attend cannot be "
+                "judged: get the checks of LayerCache to pass first.",
+            )
         return layer
 
     def call(self, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -169,32 +130,40 @@ class Attending:
         except StudentError as error:
             if error.unwritten:
                 raise
-            self._blame_cache(layer, k, v)
             raise Failure(None, f"{error.sentence[:-1]}: {_sizes(q, k)}.") from None
 
-    def expect(self, q, k, v, where="", close=expect_close, prop=None, names=SUSPECTS, atol=1e-5, rtol=1e-4) -> None:
-        """Compare one call with the reference. close: expect_close, or that of a sweep. names: bugs by variant."""
-        out, expected = self.call(q, k, v), attention(q, k, v)
-        if matches(out, expected, atol, rtol):
-            return
-        self._blame_cache(self.fill(k, v), k, v)
-        suspects = [
+    def expect(self, q, k, v, where="", close=expect_close, suspects=SUSPECTS, not_finite=None, **options) -> None:
+        """Compare one call with the reference. close: expect_close, or that of a sweep. not_finite: the bug then."""
+        out = self.call(q, k, v)
+        known = [  # with one query, other divisors may be 1 too
             (bug, lambda name=name: {**ATTENTION, **MASK_TOO_SMALL}[name](q, k, v))
-            for name, bug in names.items()
-            if q.shape[1] > 1 or bug is not SCORES_UNSCALED  # with one query, other divisors may be 1 too
+            for bug, name in suspects
+            if q.shape[1] > 1 or bug is not SCORES_UNSCALED
         ]
         close(
             out,
-            expected,
+            attention(q, k, v),
             name="attend",
             where=_sizes(q, k) + (f", {where}" if where else ""),
             axes=("head", "query", "element"),
-            suspects=suspects,
-            bug=_name_maximum(out, q, k, v),
-            prop=prop,
-            atol=atol,
-            rtol=rtol,
+            suspects=known,
+            bug=None if np.isfinite(out.astype(np.float64)).all() else not_finite,
+            **{**CLOSE, **options},
         )
+
+    def sweep(self, sizes, in_trained: int = 1) -> None:
+        """Numbers of cached positions and of queries, in the three configurations in turn; then those of the trained
+        model: keys and values of layers in the middle, where keys serve as queries, too."""
+        sweep = Sweep()
+        for i, (n_seq, n_query) in enumerate(sizes):
+            with sweep.at(n_seq):
+                self.expect(*self.draw(configs(self.cases)[i % 3], n_seq, n_query), close=sweep.close)
+        model = self.cases.trained
+        kv = model.reference.run(self.cases.ids(model, 24, "trained")).kv
+        arrays = kv[len(kv) // 3][0][:, -in_trained:], *kv[len(kv) // 2]
+        with sweep.at(24):
+            self.expect(*(np.asarray(a, np.float32) for a in arrays), "in the trained model", close=sweep.close)
+        sweep.finish()
 
     def require(self, config) -> None:
         """Fail when attend is not right for one query of ordinary size: a check on anything else would mean nothing."""
@@ -209,43 +178,12 @@ class Attending:
             self.student.method(layer, "append", k[:, begin:end], v[:, begin:end], returns="none")
             q, *_ = self.draw(config, end, 1, "growing")
             out, rows = self.student.array("attend", q, layer), (k[:, :end], v[:, :end])
-            if not matches(out, attention(q, *rows), **CLOSE):
-                self._blame_cache(self.fill(*rows), *rows)
-                if self._holds(layer, *rows):  # otherwise attend has changed the rows, which another check tells
-                    where = f"{_sizes(q, k[:, :end])}; {begin} of them were there at an earlier call"
-                    expect_close(out, attention(q, *rows), name="attend", where=where, **CLOSE)
-                return
+            if not equal(rows_if_any(self.student, layer), rows):
+                return  # attend, or an append, has changed the rows, which other checks tell
+            where = f"{_sizes(q, rows[0])}; {begin} of them were there at an earlier call"
+            expect_close(out, attention(q, *rows), name="attend", where=where, **CLOSE)
             begin = end
-
-    def _holds(self, layer: Handle, k: np.ndarray, v: np.ndarray) -> bool:
-        [pair] = read_layers(self.student, [layer])
-        return pair is not None and equal(pair, (k, v))
-
-    def _blame_cache(self, layer: Handle, k: np.ndarray, v: np.ndarray) -> None:
-        """Fail at once when it is the LayerCache that is wrong: attend cannot be judged on it."""
-        if not self._holds(layer, k, v):
-            raise Failure(
-                None,
-                f"The LayerCache does not hold the {k.shape[1]} rows that were appended to it, so attend cannot be "
-                "judged: get the checks of LayerCache to pass first.",
-            )
 
 
 def _sizes(q: np.ndarray, k: np.ndarray) -> str:
     return f"{k.shape[1]} cached positions, n_query = {q.shape[1]}, {q.shape[0]} heads of {q.shape[2]}"
-
-
-def _name_maximum(out: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray):
-    """The bug whose numbers `out` has, with NaN in the same places; None when everything is finite."""
-    scores = q.astype(np.float64) @ k.swapaxes(1, 2) / np.sqrt(q.shape[2])
-    masked = np.where(np.tri(*scores.shape[1:], k.shape[1] - q.shape[1], dtype=bool), scores, -np.inf)
-    for bug, largest in MAXIMA:
-        exps = np.exp((masked - largest(scores, masked)).astype(np.float32))
-        wrong = exps / exps.sum(axis=-1, keepdims=True) @ v
-        if (
-            out.shape == wrong.shape
-            and not np.isfinite(wrong).all()
-            and np.allclose(out, wrong, **ROUGH, equal_nan=True)
-        ):
-            return bug
-    return None

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from autograder.judge.bugs import HALF_PRECISION, Bug
+from autograder.judge.bugs import HALF_PRECISION, KEYS_VALUES_SWAPPED, Bug
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import StudentError
 from autograder.judge.words import count
 from autograder.stages.kv_cache import bugs as own
-from autograder.stages.kv_cache.shared import EXACT, STAGE, configs, draw_kv, equal, normal, read_layer, read_layers
+from autograder.stages.kv_cache.shared import EXACT, STAGE, configs, draw_kv, equal, normal, read_layer, rows_if_any
 from autograder.toolkit.model import GPT2Config
 
 # The sizes of buffers that people choose, one less and one more, then a single row and the same again; and big leaps.
@@ -42,15 +42,15 @@ def layer_cache_length(student, cases):
             first = next(i for i, (a, b) in enumerate(zip(lengths, right, strict=True)) if a != b)
             when = f"after {_appends(sizes[:first])}" if first else "before the first append"
             detail = f"len() is {lengths[first]} {when} ({config.n_head} heads of {config.head_dim})."
-            [pair] = read_layers(student, [layer])
-            if pair is None or any(a.shape[1:2] != (right[-1],) for a in pair):
-                raise Failure(None, detail)  # rows are missing, which the next check tells
+            pair = rows_if_any(student, layer)
+            rows_are_there = pair is not None and all(a.shape[1:2] == (right[-1],) for a in pair)  # another check's
             suspects = {
                 own.LENGTH_COUNTS_HEADS: [config.n_head] * len(sizes),
                 own.LENGTH_COUNTS_APPENDS: list(range(1, len(sizes) + 1)),
                 own.LENGTH_OF_LAST_APPEND: sizes,
             }
-            raise Failure(None, detail, next((bug for bug, wrong in suspects.items() if wrong == lengths[1:]), None))
+            named = (bug for bug, wrong in suspects.items() if rows_are_there and wrong == lengths[1:])
+            raise Failure(None, detail, next(named, None))
         second = student.length(student.handle("LayerCache"))
         if second != 0:
             detail = f"len() of a second, new LayerCache is {second}, with {right[-1]} positions in the first."
@@ -92,7 +92,7 @@ class Filling:
         self.student, self.config, self._rng = student, config, rng
         self.layer = student.handle("LayerCache")
         self.chunks: list[list[np.ndarray]] = []
-        self.broken = self.once_right = False
+        self.broken = False
 
     def append(self, n_new: int) -> None:
         """Append n_new rows and compare all that are there; raises Failure."""
@@ -109,41 +109,24 @@ class Filling:
             raise Failure(None, f"{error.sentence[:-1]}, {where}.") from None
         right = [np.concatenate(parts, axis=1) for parts in zip(*self.chunks, strict=True)]
         if equal(got, right):
-            self.once_right = True
             return
-        suspects = _suspects(got, right, self.chunks, self.once_right)
-        bug = next((bug for bug, wrong in suspects if equal(got, wrong)), None)
+        bug = next((bug for bug, wrong in _suspects(got, right, self.chunks) if equal(got, wrong)), None)
         for name, actual, expected in zip(("keys", "values"), got, right, strict=True):
             axes = ("head", "position", "element")
             expect_close(actual, expected, name=name, where=where, axes=axes, bug=bug, **EXACT)
 
 
-def _suspects(got: Sequence, right: list, chunks: list, once_right: bool) -> Iterator[tuple[Bug, list[np.ndarray]]]:
-    """Common wrong keys and values, each with its bug. once_right: whether a shorter cache was right."""
-    sides, n_seq = list(zip(*chunks, strict=True)), right[0].shape[1]
-    yield own.CACHE_SWAPPED, right[::-1]
+def _suspects(got: list, right: list, chunks: list) -> Iterator[tuple[Bug, list[np.ndarray]]]:
+    """Common wrong keys and values, each with its bug."""
+    yield KEYS_VALUES_SWAPPED, right[::-1]
     yield HALF_PRECISION, [a.astype(np.float16).astype(np.float64) for a in right]
-    yield own.TOKEN_MAJOR, [a.swapaxes(0, 1) for a in right]
     if len(chunks) > 1:
         yield own.ONLY_NEWEST, chunks[-1]
-        if len({k.shape for k, _ in chunks}) == 1:
-            yield own.WRONG_AXIS, [np.concatenate(side, axis=0) for side in sides]
-            yield own.WRONG_AXIS, [np.concatenate(side, axis=2) for side in sides]
-    yield own.FIRST_OF_CHUNK, [np.concatenate([a[:, :1] for a in side], axis=1) for side in sides]
-    if any(a.ndim != 3 or a.shape[::2] != b.shape[::2] for a, b in zip(got, right, strict=True)):
-        return
-    rows = got[0].shape[1]
-    if rows > n_seq:
+    if all(a.ndim == 3 and a.shape[::2] == b.shape[::2] for a, b in zip(got, right, strict=True)):
+        rows, n_seq = got[0].shape[1], right[0].shape[1]
         yield own.SPARE_ROWS, [np.concatenate([a, b[:, n_seq:]], axis=1) for a, b in zip(right, got, strict=True)]
-    elif rows < n_seq and once_right:
-        yield own.BUFFER_FULL, [a[:, :rows] for a in right]
-    elif rows < n_seq:
-        yield own.LAST_ROW_CUT, [a[:, :-1] for a in right]
-    elif rows == n_seq and not any(a[:, 0].any() for a in got):
-        yield (
-            own.GROWTH_LOSES_ROWS,
-            [np.where(np.any(b, axis=(0, 2), keepdims=True), a, 0) for a, b in zip(right, got, strict=True)],
-        )
+        if rows != 1:  # which may be the first of a chunk
+            yield own.ROWS_CUT_OFF, [a[:, :rows] for a in right]
 
 
 def _appends(sizes: Sequence[int]) -> str:

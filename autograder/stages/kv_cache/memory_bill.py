@@ -7,14 +7,13 @@ from autograder.judge.student import in_words
 from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.shared import STAGE
 
-# Wrong numbers, by c, n_seq and n_bytes, in the order in which they are looked for.
-SUSPECTS = {
-    own.BYTES_KEYS_ONLY: lambda c, n_seq, n_bytes: c.n_layer * n_seq * c.n_embd * n_bytes,
-    own.BYTES_ONE_LAYER: lambda c, n_seq, n_bytes: 2 * n_seq * c.n_embd * n_bytes,
-    own.BYTES_NO_SIZE: lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd,
-    own.BYTES_IGNORED: lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd * 4,
-    own.BYTES_N_CTX: lambda c, n_seq, n_bytes: 2 * c.n_layer * c.n_ctx * c.n_embd * n_bytes,
-}
+SUSPECTS = (  # wrong numbers, in the order in which they are looked for
+    (own.BYTES_KEYS_ONLY, lambda c, n_seq, n_bytes: c.n_layer * n_seq * c.n_embd * n_bytes),
+    (own.BYTES_ONE_LAYER, lambda c, n_seq, n_bytes: 2 * n_seq * c.n_embd * n_bytes),
+    (own.BYTES_IGNORED, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd),
+    (own.BYTES_IGNORED, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd * 4),
+    (own.BYTES_N_CTX, lambda c, n_seq, n_bytes: 2 * c.n_layer * c.n_ctx * c.n_embd * n_bytes),
+)
 
 
 @check(stage=STAGE, id="memory-bytes", points=1, title="The memory bill is exact")
@@ -36,5 +35,5 @@ def kv_cache_bytes(student, cases):
                 size = "a float" if value == right else f"{value / right:.3g} times the right number"
                 details.append(f"kv_cache_bytes is {size} ({where}).")
     if details:
-        named = (bug for bug, wrong in SUSPECTS.items() if all(value == wrong(*case) for value, case in answers))
+        named = (bug for bug, wrong in SUSPECTS if all(value == wrong(*case) for value, case in answers))
         raise Failure(None, details[0], next(named, None))

@@ -16,13 +16,8 @@ class LayerCache:
         self._v.append(v)
         return self
 
-    @property
-    def keys(self):
-        return np.concatenate(self._k, axis=1)
-
-    @property
-    def values(self):
-        return np.concatenate(self._v, axis=1)
+    keys = property(lambda self: np.concatenate(self._k, axis=1))
+    values = property(lambda self: np.concatenate(self._v, axis=1))
 
     def __len__(self):
         return sum(k.shape[1] for k in self._k)
@@ -100,13 +95,8 @@ class LayerCache:
         self._rows[self._n : self._n + len(rows)] = rows
         self._n += len(rows)
 
-    @property
-    def keys(self):
-        return self._rows[: self._n, 0].swapaxes(0, 1)
-
-    @property
-    def values(self):
-        return self._rows[: self._n, 1].swapaxes(0, 1)
+    keys = property(lambda self: self._rows[: self._n, 0].swapaxes(0, 1))
+    values = property(lambda self: self._rows[: self._n, 1].swapaxes(0, 1))
 
     def __len__(self):
         return int(self._n)
@@ -151,13 +141,8 @@ class LayerCache:
             raise ValueError("nothing was appended yet")
         return np.concatenate([block[which] for block in self.blocks], axis=1)[:, : self.n_seq]
 
-    @property
-    def keys(self):
-        return self._all(0)
-
-    @property
-    def values(self):
-        return self._all(1)
+    keys = property(lambda self: self._all(0))
+    values = property(lambda self: self._all(1))
 
     def __len__(self):
         return self.n_seq
@@ -211,11 +196,6 @@ def attend(q, layer_cache):
 """
 
 ATTEND_ADDED_MASK = '''
-def softmax(x):
-    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return e / np.sum(e, axis=-1, keepdims=True)
-
-
 def attend(q, layer_cache):
     """The mask is added, as GPT-2's own code did it."""
     position = np.arange(len(layer_cache))
@@ -230,32 +210,16 @@ def kv_cache_bytes(config, n_seq, n_bytes=4):
 """
 
 RIGHT = [
-    Right(
-        "lists-of-arrays",
-        "Keeps the appended arrays in lists and joins them when they are read; a clone, which is a dict, copies them.",
-        {"layer-cache": LIST_OF_ROWS, "model-cache": CLONES_LISTS, "attend": ATTEND_ROW_BY_ROW},
-    ),
-    Right(
-        "concatenation",
-        "Makes new arrays at every append, so copying the layer objects is a full clone.",
-        {"layer-cache": CONCATENATING, "model-cache": SHALLOW_IS_ENOUGH, "attend": ATTEND_EINSUM},
-    ),
-    Right(
-        "token-major",
-        "One buffer, token-major, given out as head-major views; NumPy integers inside; deepcopy.",
-        {"layer-cache": TOKEN_MAJOR, "model-cache": DEEPCOPIES, "kv-cache-bytes": BYTES_BY_LAYER},
-    ),
-    Right(
-        "float64-blocks",
-        "float64 in blocks of 16 positions, raises before the first append, prints.",
-        {"layer-cache": FLOAT64, "model-cache": CLONES_BLOCKS, "attend": ATTEND_ADDED_MASK},
-    ),
-    Right(
-        "one-style-each",
-        "attend with an added mask and a helper function in its cell, on the solution's own cache.",
-        {"attend": ATTEND_ADDED_MASK, "model-cache": DEEPCOPIES},
-    ),
-]
+    Right("lists-of-arrays",
+          "Lists of the appended arrays, joined when they are read; a clone, which is a dict, copies them.",
+          {"layer-cache": LIST_OF_ROWS, "model-cache": CLONES_LISTS, "attend": ATTEND_ROW_BY_ROW}),
+    Right("concatenation", "Makes new arrays at every append, so copying the layer objects is a full clone.",
+          {"layer-cache": CONCATENATING, "model-cache": SHALLOW_IS_ENOUGH, "attend": ATTEND_EINSUM}),
+    Right("token-major", "One buffer, token-major, given out as head-major views; NumPy integers inside; deepcopy.",
+          {"layer-cache": TOKEN_MAJOR, "model-cache": DEEPCOPIES, "kv-cache-bytes": BYTES_BY_LAYER}),
+    Right("float64-blocks", "float64 in blocks of 16 positions, raises before the first append, prints.",
+          {"layer-cache": FLOAT64, "model-cache": CLONES_BLOCKS, "attend": ATTEND_ADDED_MASK}),
+]  # fmt: skip
 
 ATTENDS = ("attend-one-query", "attend-several-queries", "attend-large-scores", "attend-only-reads")
 # A LayerCache that does not hold its rows: nothing that stands on it can be judged.
@@ -268,6 +232,8 @@ _EXPS = """exps = np.exp(hidden - hidden.max(axis=-1, keepdims=True))
     return exps / exps.sum(axis=-1, keepdims=True) @ values"""
 _HIDDEN = "hidden = np.where(visible, scores, -np.inf)\n    "
 _ROOM = "2 * end, new"
+_KEYS = "return None if self._keys is None else self._keys[:, : self._length]"
+_VALUES = "return None if self._values is None else self._values[:, : self._length]"
 _COPIED = """        for layer, new_layer in zip(self.layers, copy.layers, strict=True):
             if len(layer):
                 new_layer.append(layer.keys, layer.values)
@@ -275,8 +241,8 @@ _COPIED = """        for layer, new_layer in zip(self.layers, copy.layers, stric
 SEVERAL, LARGE, BYTES = ("attend-several-queries",), ("attend-large-scores",), ("memory-bytes",)
 CLONES = ("clone-equal", "clone-independent")
 
-# With one change in a cell: name, about, the checks it loses, its bug, the text in the solution and the text instead.
-ONE_CHANGE = {
+# By cell: name, about, the checks it loses, its bug, and, in turn, a text in the solution and the text instead.
+IN_ONE_CELL = {
     "layer-cache": [
         ("len-of-the-array", "len(array) is the size of the first axis, the heads.",
          ("layer-cache-length", "model-cache-layers"), "length-counts-heads", "return self._length",
@@ -284,7 +250,7 @@ ONE_CHANGE = {
         ("keys-and-values-counted", "A position counts twice, once for its key and once for its value.",
          ("layer-cache-length", "model-cache-layers"), None, "return self._length", "return 2 * self._length"),
         ("rows-lost-in-growth", "The larger buffer starts empty: the old rows are not copied.",
-         ("layer-cache-rows", "model-cache-layers", "clone-independent"), "growth-loses-rows",
+         ("layer-cache-rows", "model-cache-layers", "clone-independent"), None,
          "            larger[:, : self._length] = buffer[:, : self._length]\n", "            larger[:] = 0\n"),
         ("doubles-once", "The buffer is doubled once, which is too little for a long chunk.",
          ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
@@ -296,12 +262,42 @@ ONE_CHANGE = {
          ("layer-cache-length", "layer-cache-rows", "model-cache-layers", "clone-independent", *ATTENDS),
          "only-newest-kept", "end = self._length + k.shape[1]", "self._length = 0\n        end = k.shape[1]"),
         ("first-row-of-a-chunk", "append stores one row, although a chunk brings several.",
-         ("layer-cache-length", *ROWS_WRONG), "chunk-first-row-only", "end = self._length + k.shape[1]",
+         ("layer-cache-length", *ROWS_WRONG), None, "end = self._length + k.shape[1]",
          "k, v = k[:, :1], v[:, :1]\n        end = self._length + 1"),
         ("half-precision", "The buffers are float16.", ROWS_WRONG, "half-precision", "new.shape[2]), np.float32",
          "new.shape[2]), np.float16"),
         ("rows-compared-with-heads", "Looks at the number of heads to see whether the buffer is full.",
          ("layer-cache-rows",), None, "end > self._keys.shape[1]", "end > self._keys.shape[0]"),
+        ("counts-appends", "One more for each append, however many positions it brings.",
+         ("layer-cache-length", "model-cache-layers"), "length-counts-appends",
+         "        self._length = 0\n", "        self._length = self._appends = 0\n", "        self._length = end\n",
+         "        self._length = end\n        self._appends += 1\n", "return self._length", "return self._appends"),
+        ("length-of-the-newest", "len() is what the last append brought.",
+         ("layer-cache-length", "model-cache-layers"), "length-of-last-append", "        self._length = end\n",
+         "        self._length = end\n        self._newest = k.shape[1]\n", "return self._length",
+         "return self._newest if self._length else 0"),
+        ("class-attributes", "The buffers are class attributes that every LayerCache starts from.",
+         ("layer-cache-length", *ROWS_WRONG), "caches-share-state", "        self._length = 0\n",
+         "        self._length = 0\n        self.__dict__ = self.shared\n",
+         '    """The keys and values of one layer."""\n',
+         '    shared = {"_keys": None, "_values": None, "_length": 0}\n'),
+        ("buffer-never-grows", "A buffer of 16 rows; what lies past its end is cut off by the slice.",
+         ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
+         "rows-cut-off", " or end > self._keys.shape[1]:", ":", _ROOM, "16, new"),
+        ("room-for-1024", "A buffer of 1,024 rows, made at the first append.", ("layer-cache-rows",), None,
+         " or end > self._keys.shape[1]:", ":", _ROOM, "1024, new"),
+        ("newest-row-left-out", "keys and values end one row too early.", ROWS_WRONG, "rows-cut-off",
+         _KEYS, "return self._keys[:, : self._length - 1]", _VALUES, "return self._values[:, : self._length - 1]"),
+        ("stored-twice", "What is appended is written two times.", ROWS_WRONG, None,
+         "end = self._length + k.shape[1]",
+         "k, v = (np.concatenate([a, a], axis=1) for a in (k, v))\n        end = self._length + k.shape[1]",
+         "return self._length", "return self._length // 2"),
+        ("whole-buffer", "keys and values give out the spare rows as well.", ROWS_WRONG, "spare-rows-returned",
+         _KEYS, "return self._keys", _VALUES, "return self._values",
+         "np.empty(", "np.zeros("),  # what np.empty finds in memory may be anything
+        ("keys-and-values-exchanged", "append stores k among the values and v among the keys.", ROWS_WRONG,
+         "keys-values-swapped", "self._length : end] = k", "self._length : end] = v",
+         "self._values[:, self._length : end] = v", "self._values[:, self._length : end] = k"),
     ],
     "model-cache": [
         ("one-layer-object", "[LayerCache()] * n_layer is n_layer times the same object.",
@@ -341,13 +337,8 @@ ONE_CHANGE = {
          "new_layer.append(self.layers[0].keys, self.layers[0].values)"),
         ("clone-empty", "A new cache of the same shape, without its rows.", CLONES, None,
          "            if len(layer):\n", "            if len(new_layer):\n"),
-        ("clone-returns-in-the-loop", "The return stands in the loop, so one layer is copied.", CLONES, None,
-         "        return copy", "            return copy"),
         ("clone-not-returned", "The return is forgotten.", CLONES, "clone-not-returned", "        return copy",
          "        return None"),
-        ("clone-mixes-keys-and-values", "clone appends values and keys in the wrong order.", CLONES,
-         None, "new_layer.append(layer.keys, layer.values)",
-         "new_layer.append(layer.values, layer.keys)"),
         ("clone-takes-the-rows", "The clone gets the layers and the original new, empty ones.", CLONES, None,
          "        return copy", "        self.layers = [LayerCache() for _ in self.layers]\n        return copy"),
     ],
@@ -357,25 +348,23 @@ ONE_CHANGE = {
         ("mask-without-offset", "The mask of the forward pass: query i sees the keys 0 to i.", ATTENDS,
          "mask-without-offset", _VISIBLE, "np.tri(n_query, n_seq, dtype=bool)"),
         ("mask-multiplied", "The scores are multiplied by the mask, so hidden ones are 0.", SEVERAL,
-         "attend-mask-as-zero", _RESULT, "return softmax(scores * visible) @ values"),
+         "mask-zeros", _RESULT, "return softmax(scores * visible) @ values"),
         ("mask-of-minus-100", "Hidden scores are -100, which visible ones may fall below.", LARGE,
-         "attend-mask-too-small", "scores, -np.inf", "scores, -100"),
+         "mask-too-small", "scores, -np.inf", "scores, -100"),
         ("queries-scaled-in-place", "q /= ... divides the caller's queries.", ("attend-only-reads",),
          "input-changed", "scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
          "q /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)"),
         ("mask-shows-the-next-token", "One column too many: a token also sees the key after its own.", SEVERAL,
          "mask-sees-next", "k=n_seq - n_query,", "k=n_seq - n_query + 1,"),
         ("mask-hides-the-token-itself", "One column too few: a token does not see its own key.", SEVERAL,
-         "attend-mask-hides-self", "k=n_seq - n_query,", "k=n_seq - n_query - (n_query > 1),"),
-        ("mask-after-softmax", "Hidden weights become 0 after the softmax.", SEVERAL, "attend-mask-after-softmax",
+         "mask-strict", "k=n_seq - n_query,", "k=n_seq - n_query - (n_query > 1),"),
+        ("mask-after-softmax", "Hidden weights become 0 after the softmax.", SEVERAL, None,
          _RESULT, "return visible * softmax(scores) @ values"),
-        ("softmax-over-queries", "The softmax along the wrong axis.", ATTENDS, "attend-softmax-over-queries",
+        ("softmax-over-queries", "The softmax along the wrong axis.", ATTENDS, "softmax-over-queries",
          _RESULT, _HIDDEN + _EXPS.replace("axis=-1", "axis=-2")),
-        ("softmax-over-heads", "The softmax along the axis of the heads.", ATTENDS, None, _RESULT,
-         _HIDDEN + "hidden = np.where(visible, scores, -1e30)\n    " + _EXPS.replace("axis=-1", "axis=0")),
         ("no-softmax", "The scores are the weights.", ATTENDS, None, _RESULT,
          "return np.where(visible, scores, 0) @ values"),
-        ("scaled-without-root", "Divided by head_dim.", ATTENDS, "attend-scores-no-root", "/ head_dim**0.5",
+        ("scaled-without-root", "Divided by head_dim.", ATTENDS, "scores-no-root", "/ head_dim**0.5",
          "/ head_dim"),
         ("unscaled", "The division by sqrt(head_dim) is forgotten.", ATTENDS, "scores-unscaled", " / head_dim**0.5",
          ""),
@@ -383,11 +372,11 @@ ONE_CHANGE = {
          "/ head_dim**0.5", "/ (q.shape[0] * head_dim) ** 0.5"),
         ("keys-for-values", "attend compares with the values and sums up the keys.", ATTENDS, "keys-values-swapped",
          "keys, values = layer_cache.keys", "values, keys = layer_cache.keys"),
-        ("softmax-without-maximum", "exp() of the scores as they are.", LARGE, "attend-softmax-overflow", _RESULT,
+        ("softmax-without-maximum", "exp() of the scores as they are.", LARGE, "softmax-overflow", _RESULT,
          _HIDDEN + _EXPS.replace("hidden - hidden.max(axis=-1, keepdims=True)", "hidden")),
         ("maximum-before-mask", "The largest score is looked for among the hidden ones too.", LARGE,
-         "attend-hidden-maximum", _RESULT, _HIDDEN + _EXPS.replace("hidden.max", "scores.max")),
-        ("one-maximum", "The largest of all scores is subtracted, not each row's own.", LARGE, "attend-one-maximum",
+         "softmax-overflow", _RESULT, _HIDDEN + _EXPS.replace("hidden.max", "scores.max")),
+        ("one-maximum", "The largest of all scores is subtracted, not each row's own.", LARGE, "softmax-overflow",
          _RESULT, _HIDDEN + _EXPS.replace("max(axis=-1, keepdims=True)", "max()")),
         ("softmax-not-normalized", "The weights are not divided by their sum.", ATTENDS, None, _RESULT,
          _HIDDEN + _EXPS.replace(" / exps.sum(axis=-1, keepdims=True)", "")),
@@ -404,9 +393,7 @@ ONE_CHANGE = {
         ("bytes-of-one-layer", "The layers are forgotten.", BYTES, "bytes-of-one-layer", "2 * config.n_layer", "2"),
         ("bytes-of-one-head", "head_dim for n_embd.", BYTES, None, "config.n_embd",
          "(config.n_embd // config.n_head)"),
-        ("bytes-of-all-heads-twice", "Multiplied by n_head, which n_embd has in it.", BYTES, None,
-         "config.n_embd", "config.n_head * config.n_embd"),
-        ("numbers-counted", "The size of a number is forgotten.", BYTES, "numbers-not-bytes", " * n_bytes", ""),
+        ("numbers-counted", "The size of a number is forgotten.", BYTES, "n-bytes-ignored", " * n_bytes", ""),
         ("always-4-bytes", "n_bytes is not used.", BYTES, "n-bytes-ignored", "* n_bytes", "* 4"),
         ("bytes-of-the-context", "n_ctx for n_seq.", BYTES, "bytes-of-full-context", "* n_seq *", "* config.n_ctx *"),
         ("bytes-default-2", "The default is half precision.", BYTES, None, "n_bytes=4", "n_bytes=2"),
@@ -416,124 +403,22 @@ ONE_CHANGE = {
 }  # fmt: skip
 
 WRONG = [
-    *(
-        Wrong(name, about, ((cell, old, new),), loses, bug)
-        for cell, rows in ONE_CHANGE.items()
-        for name, about, loses, bug, old, new in rows
-    ),
-    Wrong(
-        "counts-appends",
-        "One more for each append, however many positions it brings.",
-        (
-            ("layer-cache", "        self._length = 0\n", "        self._length = self._appends = 0\n"),
-            ("layer-cache", "        self._length = end\n",
-             "        self._length = end\n        self._appends += 1\n"),
-            ("layer-cache", "return self._length", "return self._appends"),
-        ),
-        ("layer-cache-length", "model-cache-layers"),
-        "length-counts-appends",
-    ),
-    Wrong(
-        "length-of-the-newest",
-        "len() is what the last append brought.",
-        (
-            ("layer-cache", "        self._length = end\n",
-             "        self._length = end\n        self._newest = k.shape[1]\n"),
-            ("layer-cache", "return self._length", "return self._newest if self._length else 0"),
-        ),
-        ("layer-cache-length", "model-cache-layers"),
-        "length-of-last-append",
-    ),
-    Wrong(
-        "class-attributes",
-        "The buffers are class attributes that every LayerCache starts from.",
-        (
-            ("layer-cache", "        self._length = 0\n",
-             "        self._length = 0\n        self.__dict__ = self.shared\n"),
-            ("layer-cache", '    """The keys and values of one layer."""\n',
-             '    shared = {"_keys": None, "_values": None, "_length": 0}\n'),
-        ),
-        ("layer-cache-length", *ROWS_WRONG),
-        "caches-share-state",
-    ),
-    Wrong(
-        "buffer-never-grows",
-        "A buffer of 16 rows; what lies past its end is cut off by the slice.",
-        (
-            ("layer-cache", " or end > self._keys.shape[1]:", ":"),
-            ("layer-cache", _ROOM, "16, new"),
-        ),
-        ("layer-cache-rows", "clone-equal", "clone-independent", "attend-one-query", "attend-several-queries"),
-        "buffer-never-grows",
-    ),
-    Wrong(
-        "room-for-1024",
-        "A buffer of 1,024 rows, made at the first append.",
-        (
-            ("layer-cache", " or end > self._keys.shape[1]:", ":"),
-            ("layer-cache", _ROOM, "1024, new"),
-        ),
-        ("layer-cache-rows",),
-    ),
-    Wrong(
-        "newest-row-left-out",
-        "keys and values end one row too early.",
-        (
-            ("layer-cache", "return None if self._keys is None else self._keys[:, : self._length]",
-             "return self._keys[:, : self._length - 1]"),
-            ("layer-cache", "return None if self._values is None else self._values[:, : self._length]",
-             "return self._values[:, : self._length - 1]"),
-        ),
-        ROWS_WRONG,
-        "last-row-cut",
-    ),
-    Wrong(
-        "stored-twice",
-        "What is appended is written two times.",
-        (
-            ("layer-cache", "end = self._length + k.shape[1]",
-             "k, v = (np.concatenate([a, a], axis=1) for a in (k, v))\n        end = self._length + k.shape[1]"),
-            ("layer-cache", "return self._length", "return self._length // 2"),
-        ),
-        ROWS_WRONG,
-    ),
-    Wrong(
-        "whole-buffer",
-        "keys and values give out the spare rows as well.",
-        (
-            ("layer-cache", "return None if self._keys is None else self._keys[:, : self._length]",
-             "return self._keys"),
-            ("layer-cache", "return None if self._values is None else self._values[:, : self._length]",
-             "return self._values"),
-            ("layer-cache", "np.empty(", "np.zeros("),  # what np.empty finds in memory may be anything
-        ),
-        ROWS_WRONG,
-        "spare-rows-returned",
-    ),
-    Wrong(
-        "keys-and-values-exchanged",
-        "append stores k among the values and v among the keys.",
-        (
-            ("layer-cache", "self._length : end] = k", "self._length : end] = v"),
-            ("layer-cache", "self._values[:, self._length : end] = v", "self._values[:, self._length : end] = k"),
-        ),
-        ROWS_WRONG,
-        "cache-keys-values-exchanged",
-    ),
+    Wrong(name, about, tuple((cell, *change) for change in zip(texts[::2], texts[1::2], strict=True)), loses, bug)
+    for cell, rows in IN_ONE_CELL.items()
+    for name, about, loses, bug, *texts in rows
+] + [
     Wrong(
         "token-major-given-out",
         "keys and values are [n_seq, n_head, head_dim]; attend and clone turn them back.",
         (
-            ("layer-cache", "return None if self._keys is None else self._keys[:, : self._length]",
-             "return self._keys[:, : self._length].swapaxes(0, 1)"),
-            ("layer-cache", "return None if self._values is None else self._values[:, : self._length]",
-             "return self._values[:, : self._length].swapaxes(0, 1)"),
+            ("layer-cache", _KEYS, "return self._keys[:, : self._length].swapaxes(0, 1)"),
+            ("layer-cache", _VALUES, "return self._values[:, : self._length].swapaxes(0, 1)"),
             ("model-cache", "new_layer.append(layer.keys, layer.values)",
              "new_layer.append(layer.keys.swapaxes(0, 1), layer.values.swapaxes(0, 1))"),
             ("attend", "keys, values = layer_cache.keys, layer_cache.values",
              "keys, values = layer_cache.keys.swapaxes(0, 1), layer_cache.values.swapaxes(0, 1)"),
         ),
         ROWS_WRONG,
-        "token-major-returned",
-    ),
+        None,
+    )
 ]  # fmt: skip

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from autograder.judge.bugs import define
 
-ALL_ROWS = define(
-    "prefill-all-rows",
-    "logits of every token returned",
-    "There is an axis too many: only the logits after the last token are asked for, one row [n_vocab]. x[-1] is one "
-    "row; x and x[-1:] are tables.",
-)
 SAME_POSITION = define(
     "prefill-one-position",
     "all tokens at one position",
@@ -38,16 +32,6 @@ POSITION_IGNORED = define(
     "The position that was passed is not used, as if it were always len(cache): use it, or raise a ValueError when the "
     "two differ.",
 )
-GENERATE_RESTARTS = define(
-    "generate-positions-restart",
-    "new tokens at positions 0, 1, 2, ...",
-    "It looks as if generate counted the positions of the new tokens from 0: the first stands at len(prompt_ids).",
-)
-GENERATE_STUCK = define(
-    "generate-position-stuck",
-    "every new token at the same position",
-    "It looks as if every new token stood at position len(prompt_ids): each is one further than the token before it.",
-)
 LAST_TOKEN_TWICE = define(
     "generate-last-token-twice",
     "last prompt token fed twice",
@@ -59,21 +43,6 @@ FED_AGAIN = define(
     "all tokens fed again with the cache",
     "It looks as if prompt and new tokens were all fed again at each step: the cache has 2x the tokens you have seen, "
     "and more. With the cache, feed the newest token alone.",
-)
-NOT_FED_BACK = define(
-    "generate-not-fed-back",
-    "new tokens not fed back",
-    "It looks as if one token were decoded again and again: feed the newest id.",
-)
-PROMPT_RETURNED = define(
-    "generate-returns-prompt",
-    "the prompt is returned too",
-    "It looks as if the prompt were returned along with the new ids.",
-)
-NUMBER_OF_IDS = define(
-    "generate-number-of-ids",
-    "one id too many or too few",
-    "The ids are right, one too many or one too few: count how often the loop runs.",
 )
 STATE_KEPT = define(
     "generate-state-kept",
@@ -96,15 +65,4 @@ ONE_STEP_TOO_MANY = define(
     "one decode step too many",
     "It looks as if the last new token were fed to the model as well: nothing is chosen after it, so it needs no step "
     "and no row. The cache ends with prompt + n_new - 1 rows.",
-)
-GENERATE_LIMIT_TOO_LOW = define(
-    "decode-generate-limit-too-low",
-    "a request that just fits is refused",
-    "A request with one new id less works: the last new token has no row, so a request fits while "
-    "prompt + n_new - 1 is at most n_ctx.",
-)
-LIMIT_TOO_LOW = define(
-    "decode-limit-too-low",
-    "limit one too low",
-    "It looks as if the limit were one too low: position n_ctx - 1 is the last one and can be used.",
 )

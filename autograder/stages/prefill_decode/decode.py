@@ -9,8 +9,14 @@ from autograder.judge.reference import part_of_rows
 from autograder.judge.student import StudentError
 from autograder.judge.words import count, tokens
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits, expect_rows
-from autograder.stages.prefill_decode.suspects import wrong_logits
+from autograder.stages.prefill_decode.shared import (
+    STAGE,
+    cached,
+    expect_logits,
+    expect_rows,
+    sweep_lengths,
+    wrong_logits,
+)
 
 
 @check(stage=STAGE, id="decode-every-step", points=2, title="decode_step equals a recompute at every step")
@@ -19,28 +25,23 @@ def decode_every_step(student, cases):
     step up to the last position."""
     middle, small, large = cases.odd
 
-    def step(cache, model, ids, n, what="a token", **options):
+    def step(close, model, ids, n, cache=None, what="a token"):
         """One step after n cached tokens."""
-        where = f"for {what} after {n} cached on {model.about}"
+        cache = cache or cached(student, model, ids, n)
         logits = student.array("decode_step", ids[n], n, model, cache)
-        expect_logits(logits, model, ids, n, n + 1, name="decode_step", where=where, **options)
+        where = f"for {what} after {n} cached on {model.about}"
+        expect_logits(logits, model, ids, n, n + 1, close, name="decode_step", where=where)
 
-    sweep = Sweep("cached lengths")
-    for model, lengths in (
+    plans = (
         (small, range(1, small.config.n_ctx)),
         (large, (1, 2, 12, large.config.n_ctx - 1)),
         (cases.long, (32, 63, 64, 128, 149)),
         (cases.trained, (1, 30)),
-    ):
-        ids = cases.ids(model, max(lengths) + 1)
-        for n in lengths:
-            with sweep.at(n):
-                step(cached(student, model, ids, n), model, ids, n, close=sweep.close)
-    sweep.finish()
-
+    )
+    sweep_lengths(cases, "cached lengths", plans, step, more=1)
     n = 5
     after_others = [*cases.ids(small, n, "others"), cases.ids(small, small.config.n_ctx)[n]]
-    step(cached(student, small, after_others, n), small, after_others, n, "the same token at its position, with others")
+    step(expect_close, small, after_others, n, what="the same token at its position, with others")
 
     sweep = Sweep("cached lengths, in one run of steps")
     for model, begin, end in ((middle, 2, middle.config.n_ctx), (cases.trained, 20, 24)):
@@ -48,7 +49,7 @@ def decode_every_step(student, cases):
         cache = cached(student, model, ids, begin)
         for n in range(begin, end):
             with sweep.at(n):
-                step(cache, model, ids, n, close=sweep.close)
+                step(sweep.close, model, ids, n, cache)
     sweep.finish()
 
 

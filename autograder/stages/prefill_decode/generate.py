@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from autograder.judge.bugs import POSITIONS_COUNTED_TWICE, Bug, positions_shifted
+from autograder.judge.bugs import POSITIONS_COUNTED_TWICE, POSITIONS_RESET, Bug, positions_shifted
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
+from autograder.judge.requests import Answer, Request, draw_elsewhere, draw_request, lively
 from autograder.judge.student import Student, StudentError
+from autograder.stages.forward_pass.bugs import PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.request import Request, ask, draw_elsewhere, draw_request, lively
 from autograder.stages.prefill_decode.shared import STAGE, prefilled
 
+NAME = "generate"
 PARTS_WRONG = "So do prefill and decode_step when they are called one after the other: mend them first."
-
-
-@check(
-    stage=STAGE, id="generate-ids", points=2, title="generate returns exactly n_new greedy ids", watches=("generate",)
+# What wrong loops feed after each new id, and at which position, with n rows in the cache.
+WRONG_LOOPS: tuple[tuple[Bug, Callable[[list[int], list[int], int], tuple[list[int], int]]], ...] = (
+    (own.FED_AGAIN, lambda prompt, new, n: (prompt + new, n)),
+    (POSITIONS_RESET, lambda prompt, new, n: (new[-1:], n - len(prompt))),
+    (POSITIONS_COUNTED_TWICE, lambda prompt, new, n: (new[-1:], n + len(prompt))),
+    (positions_shifted(1), lambda prompt, new, n: (new[-1:], n + 1)),
+    (positions_shifted(-1), lambda prompt, new, n: (new[-1:], n - 1)),
 )
+
+
+@check(stage=STAGE, id="generate-ids", points=2, title="generate returns exactly n_new greedy ids", watches=(NAME,))
 def generate_ids(student, cases):
     """generate returns a list of exactly n_new ids, each the one with the largest logit of a recompute of everything
     before it."""
     requests = _draw_requests(cases)
-    answers = [ask(student, request) for request in requests]
+    answers = [request.ask(student, NAME) for request in requests]
     right = [request.is_right(answer) for request, answer in zip(requests, answers, strict=True)]
     if not all(right):
         first = right.index(False)
-        fault = f"{requests[first].fault(answers[first])} Requests that go wrong: {right.count(False)} of {len(right)}."
+        fault = requests[first].fault(NAME, answers[first])
+        fault = f"{fault} Requests that go wrong: {right.count(False)} of {len(right)}."
         if not all(_parts_work(student, request) for request in requests[:2]):
             raise Failure(None, f"{fault} {PARTS_WRONG}")
         again = requests.index(requests[0], 1)
         kept = right[0] and not right[again]  # the same request, right at first
-        raise Failure(None, fault, own.STATE_KEPT if kept else _loop_bug(requests, answers))
+        raise Failure(None, fault, own.STATE_KEPT if kept else _loop_bug(requests[:2], answers[:2]))
 
 
 def _draw_requests(cases: Cases) -> list[Request]:
@@ -60,61 +69,30 @@ def _parts_work(student: Student, request: Request) -> bool:
     return True
 
 
-def _loop_bug(requests: list[Request], answers: list) -> Bug | None:
-    """The bug that explains every answer; one alone may agree with it by chance."""
-    pairs = list(zip(requests, answers, strict=True))
-    if any(all(_off_by(more, request, answer) for request, answer in pairs) for more in (1, -1)):
-        return own.NUMBER_OF_IDS
-    return next((bug for bug, wrongly in _wrong_loops() if all(_same(wrongly(r), a) for r, a in pairs)), None)
+def _loop_bug(requests: list[Request], answers: list[Answer]) -> Bug | None:
+    """The bug that explains all answers; one alone may agree with it by chance."""
+    pairs = [
+        (request, None if isinstance(answer, StudentError) and answer.loud else answer)
+        for request, answer in zip(requests, answers, strict=True)
+    ]
+    if all(answer == r.prompt + r.model.reference.greedy(r.prompt, r.n_new)[0] for r, answer in pairs):
+        return PROMPT_RETURNED
+    if all(answer == r.model.reference.greedy([*r.prompt, r.prompt[-1]], r.n_new)[0] for r, answer in pairs):
+        return own.LAST_TOKEN_TWICE
+    return next((bug for bug, feed in WRONG_LOOPS if all(_loop(r, feed) == answer for r, answer in pairs)), None)
 
 
-def _off_by(more: int, request: Request, answer: list[int] | StudentError) -> bool:
-    """Whether the ids are right, and their number is off."""
-    if not isinstance(answer, list) or len(answer) != max(0, request.n_new + more):
-        return False
-    return answer[: len(request.clear)] == request.clear[: len(answer)]
-
-
-def _same(ids: list[int] | None, answer: list[int] | StudentError) -> bool:
-    return answer.loud if isinstance(answer, StudentError) and ids is None else ids == answer
-
-
-def _wrong_loops() -> Iterator[tuple[Bug, Callable[[Request], list[int] | None]]]:
-    """The loops that people get wrong, as functions of a request; None where the loop would run past the end."""
-
-    def newest(prompt, new, n_cached):
-        return new[-1:], n_cached
-
-    yield own.PROMPT_RETURNED, lambda r: r.prompt + _loop(r, newest)
-    yield own.LAST_TOKEN_TWICE, lambda r: _loop(r, newest, again=True)
-    yield own.NOT_FED_BACK, lambda r: _loop(r, lambda prompt, new, n: (prompt[-1:], n))
-    yield own.NOT_FED_BACK, lambda r: _loop(r, lambda prompt, new, n: (new[:1], n))
-    yield own.FED_AGAIN, lambda r: _loop(r, lambda prompt, new, n: (prompt + new, n))
-    for bug, position in (
-        (own.GENERATE_RESTARTS, lambda n_prompt, n: n - n_prompt),
-        (own.GENERATE_STUCK, lambda n_prompt, n: n_prompt),
-        (POSITIONS_COUNTED_TWICE, lambda n_prompt, n: n_prompt + n),
-        *((positions_shifted(k), lambda n_prompt, n, k=k: n + k) for k in (1, -1)),
-    ):
-        yield bug, lambda r, at=position: _loop(r, lambda prompt, new, n: (new[-1:], at(len(prompt), n)))
-
-
-def _loop(request: Request, feed: Callable, again: bool = False) -> list[int] | None:
-    """The ids of a generate that feeds, after each new id, the tokens that `feed` says, from the position it says on.
-
-    again: the last prompt token is fed again first.
-    """
-    reference, n_ctx, prompt = request.model.reference, request.model.config.n_ctx, request.prompt
-    run, new = reference.run(prompt), []
-    step = (prompt[-1:], len(prompt)) if again else None
+def _loop(request: Request, feed: Callable) -> list[int] | None:
+    """The ids of a generate with this loop; None where it would run past the end."""
+    reference, prompt = request.model.reference, request.prompt
+    run = reference.run(prompt)
+    new = [int(run.logits[-1].argmax())]
     while len(new) < request.n_new:
-        if step:
-            tokens, position = step
-            if position + len(tokens) > n_ctx:
-                return None
-            run = reference.run(tokens, past=run.kv, positions=range(position, position + len(tokens)))
+        tokens, start = feed(prompt, new, run.kv[0][0].shape[1])
+        if start + len(tokens) > request.model.config.n_ctx:
+            return None
+        run = reference.run(tokens, past=run.kv, positions=range(start, start + len(tokens)))
         new.append(int(run.logits[-1].argmax()))
-        step = feed(prompt, new, run.kv[0][0].shape[1])
     return new
 
 
@@ -123,23 +101,18 @@ def generate_work(student, cases):
     """generate is seen to send at most prompt + n_new - 1 tokens through the model, however long the sequence grows."""
     for n_prompt, n_new in ((6, 14), (3, 3)):
         request = draw_request(cases, lively(cases.odd[2]), n_prompt, n_new)
-        ids, tokens = student.counted_ids("generate", request.prompt, n_new, request.model)
+        ids, tokens = student.counted_ids(NAME, request.prompt, n_new, request.model)
         enough = n_prompt + n_new - 1
         # A function that finds neither of the first two ids, or stops early, has not done the work to be counted.
         stops = len(ids) < n_new and (tokens or 0) < enough - 0.5
         if stops or (request.clear and not {*request.clear[:2]} & {*ids}):
-            raise Failure(None, f"{request.fault(ids)} So there is no work to be counted.")
+            raise Failure(None, f"{request.fault(NAME, ids)} So there is no work to be counted.")
         # Work that is not seen, as with weights that were prepared once, is nobody's fault. One token more is a step
         # for the last new id: the check of the context limit is the one that tells.
         if tokens and tokens > enough + 1.5:
             sent = f"generate sent {tokens:.0f} tokens through the model where {enough} are enough ({request.where})."
-            raise Failure(None, sent, _work_bug(request, ids, tokens))
-
-
-def _work_bug(request: Request, ids: list[int], tokens: float) -> Bug | None:
-    n_prompt, n_new = len(request.prompt), request.n_new
-    if not request.is_right(ids):
-        return None  # something else is wrong, and has its own check
-    if abs(tokens - (2 * n_prompt + n_new - 1)) < 0.5:
-        return own.PROMPT_RUN_TWICE
-    return own.RECOMPUTES if abs(tokens - sum(range(n_prompt, n_prompt + n_new))) < 0.5 else None
+            known = {
+                2 * n_prompt + n_new - 1: own.PROMPT_RUN_TWICE,
+                sum(range(n_prompt, n_prompt + n_new)): own.RECOMPUTES,
+            }  # where the ids are wrong, something else is, and has its own check
+            raise Failure(None, sent, known.get(round(tokens)) if request.is_right(ids) else None)

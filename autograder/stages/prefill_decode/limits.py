@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from autograder.judge.bugs import Bug
-from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.cases import JudgeModel
 from autograder.judge.compare import matches
 from autograder.judge.framework import Failure, check
+from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import tokens
+from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.request import Request, ask, draw_request, lively
 from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits
 
 
@@ -25,7 +26,10 @@ def decode_context_limit(student, cases):
     for name, n_past in (("prefill", 0), ("prefill", n_ctx - 3), ("decode_step", n_ctx - 1)):
         _expect_the_last_position(student, model, ids, name, n_past)
     for n_prompt in (5, n_ctx):
-        _expect_a_full_context(student, cases, draw_request(cases, lively(model), n_prompt, n_ctx + 1 - n_prompt))
+        request = draw_request(cases, lively(model), n_prompt, n_ctx + 1 - n_prompt)
+        answer = request.ask(student, "generate")
+        if not request.is_right(answer):
+            raise Failure(None, request.fault("generate", answer), _full_context_bug(student, request, answer))
     _expect_errors_past_the_end(student, model, ids)
     _expect_errors_of_ids_and_positions(student, model, ids[:6])
 
@@ -46,7 +50,7 @@ def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int
     except StudentError as error:
         if not error.loud:
             raise
-        bug = own.LIMIT_TOO_LOW if _works_one_earlier(student, model, ids[: n_ctx - 1], name, n_past) else None
+        bug = LIMIT_TOO_LOW if _works_one_earlier(student, model, ids[: n_ctx - 1], name, n_past) else None
         raise Failure(None, f"{error.sentence[:-1]}, {where}.", bug) from None
     expect_logits(logits, model, ids[:n_ctx], n_past, n_ctx, name=name, where=where)
 
@@ -58,19 +62,9 @@ def _works_one_earlier(student: Student, model: JudgeModel, ids: list[int], name
         return False
 
 
-def _expect_a_full_context(student: Student, cases: Cases, request: Request) -> None:
-    answer = ask(student, request)
-    if not request.is_right(answer):
-        n_ctx = request.model.config.n_ctx
-        # Twice, because what is refused may be one of the ids.
-        bugs = {_full_context_bug(student, r) for r in (request, draw_request(cases, request.model, 6, n_ctx - 5))}
-        last = f"{request.n_new} new ids, the last of which needs no row, and n_ctx = {n_ctx}"
-        raise Failure(None, f"{request.fault(answer)[:-1]}, with {last}.", bugs.pop() if len(bugs) == 1 else None)
-
-
-def _full_context_bug(student: Student, request: Request) -> Bug | None:
+def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug | None:
     """Why a request is refused, where one with an id less is not."""
-    answer, shorter = ask(student, request), request.shorter()
+    shorter = request.shorter()
     if shorter.n_new < 1 or not (isinstance(answer, StudentError) and answer.loud):
         return None
     try:
@@ -79,8 +73,7 @@ def _full_context_bug(student: Student, request: Request) -> Bug | None:
         return None
     if not shorter.is_right(ids):
         return None
-    fed_all = n_seen and abs(n_seen - len(shorter.prompt) - shorter.n_new) < 0.5
-    return own.ONE_STEP_TOO_MANY if fed_all else own.GENERATE_LIMIT_TOO_LOW
+    return own.ONE_STEP_TOO_MANY if n_seen and round(n_seen) == len(shorter.prompt) + shorter.n_new else LIMIT_TOO_LOW
 
 
 def _expect_errors_past_the_end(student: Student, model: JudgeModel, ids: list[int]) -> None:
@@ -90,8 +83,7 @@ def _expect_errors_past_the_end(student: Student, model: JudgeModel, ids: list[i
     for n_past, n_new in ((n_ctx - 1, 2), (n_ctx - 1, 3), (n_ctx, 1), (0, n_ctx + 1)):
         what = f"a chunk of {tokens(n_new)} after {n_past} cached and {n_ctx_is} ({silent})"
         cache = cached(student, model, ids[:n_ctx], n_past)
-        new = ids[n_past : n_past + n_new]
-        student.expect_error("prefill", new, model, cache, what=what)
+        student.expect_error("prefill", ids[n_past : n_past + n_new], model, cache, what=what)
     cache = cached(student, model, ids[:n_ctx], n_ctx)
     what = f"a decode step at position {n_ctx} and {n_ctx_is}"
     student.expect_error("decode_step", ids[n_ctx], n_ctx, model, cache, what=what)

@@ -7,7 +7,7 @@ from autograder.judge.compare import Sweep
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import tokens
-from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits, expect_rows, prefilled
+from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits, expect_rows, prefilled, sweep_lengths
 
 
 @check(
@@ -19,21 +19,20 @@ from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits
 )
 def prefill_logits(student, cases):
     """prefill returns the logits [n_vocab] after the prompt's last token, equal to a recompute of the prompt."""
-    sweep = Sweep("prompt lengths")
     middle, small, large = cases.odd
-    for model, lengths in (
+
+    def expect(close, model, ids, n):
+        logits = prefilled(student, model, ids[:n])[1]
+        expect_logits(logits, model, ids, 0, n, close, name="prefill", where=_after(model, n))
+
+    plans = (
         (small, (*range(2, small.config.n_ctx + 1), 1)),  # 1 last: it makes the poorest example
         (middle, (1, 2, 3, middle.config.n_ctx)),
         (large, (2, 9, large.config.n_ctx)),
         (cases.long, (32, 64, 65, 129)),  # at and past the sizes of blocks
         (cases.trained, (1, 37)),
-    ):
-        ids = cases.ids(model, max(lengths))
-        for n in lengths:
-            with sweep.at(n):
-                logits = prefilled(student, model, ids[:n])[1]
-                expect_logits(logits, model, ids, 0, n, sweep.close, name="prefill", where=_after(model, n))
-    sweep.finish()
+    )
+    sweep_lengths(cases, "prompt lengths", plans, expect)
     n = 6
     ids, twin = cases.ids(small, small.config.n_ctx)[:n], random_judge_model(small.config, cases.number("twin"))
     where = f"for {tokens(n)} that another model of the same shape has been given before"
@@ -44,19 +43,18 @@ def prefill_logits(student, cases):
 def prefill_cache(student, cases):
     """After prefill every layer of the cache holds the keys and values of the prompt's tokens, one row a token, and a
     row does not depend on the tokens after it."""
-    sweep = Sweep("prompt lengths")
     middle, small, _ = cases.odd
-    for model, lengths in (
+
+    def expect(close, model, ids, n):
+        cache, _ = prefilled(student, model, ids[:n])
+        expect_rows(student, cache, model, ids[:n], 0, _after(model, n), close)
+
+    plans = (
         (small, (1, 2, 3, 8, small.config.n_ctx)),
         (middle, (1, 5, middle.config.n_ctx)),
         (cases.trained, (19,)),
-    ):
-        ids = cases.ids(model, max(lengths))
-        for n in lengths:
-            with sweep.at(n):
-                cache, _ = prefilled(student, model, ids[:n])
-                expect_rows(student, cache, model, ids[:n], 0, _after(model, n), sweep.close)
-    sweep.finish()
+    )
+    sweep_lengths(cases, "prompt lengths", plans, expect)
 
 
 @check(stage=STAGE, id="prefill-in-chunks", points=2, title="prefill in chunks equals prefill at once")

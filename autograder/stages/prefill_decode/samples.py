@@ -142,13 +142,8 @@ class Layer:
         self.rows[self.n : self.n + len(new)] = new
         self.n += len(new)
 
-    @property
-    def keys(self):
-        return self.rows[: self.n, 0].swapaxes(0, 1)
-
-    @property
-    def values(self):
-        return self.rows[: self.n, 1].swapaxes(0, 1)
+    keys = property(lambda self: self.rows[: self.n, 0].swapaxes(0, 1))
+    values = property(lambda self: self.rows[: self.n, 1].swapaxes(0, 1))
 
     def __len__(self):
         return self.n
@@ -200,34 +195,6 @@ def generate(prompt_ids, n_new, weights):
     return new
 '''
 
-SESSION_GENERATE = '''
-class Session:
-    """A conversation: what was fed, and what it said."""
-
-    def __init__(self, weights):
-        self.weights, self.cache, self.logits = weights, ModelCache(weights.config.n_layer), None
-
-    def feed(self, ids):
-        if len(self.cache) == 0 or len(ids) > 1:
-            self.logits = prefill(ids, self.weights, self.cache)
-        else:
-            self.logits = decode_step(ids[0], len(self.cache), self.weights, self.cache)
-        return self
-
-    def choose(self):
-        return int(np.argmax(self.logits))
-
-
-def generate(prompt_ids, n_new, weights):
-    def write(session, left):
-        if left == 0:
-            return []
-        new = session.choose()
-        return [new] + (write(session.feed([new]), left - 1) if left > 1 else [])
-
-    return write(Session(weights).feed(list(prompt_ids)), n_new)
-'''
-
 LAST_ROW_ADVANCE = '''
 def advance(token_ids, position, weights, cache):
     """In the last block only the last row goes past attention; and q, k and v are three products."""
@@ -270,7 +237,6 @@ RIGHT = [
         "A cache of its own, token-major in one preallocated buffer; einsum throughout; the prompt in chunks.",
         {"cached-block": EINSUM_BLOCK, "generate": EINSUM_GENERATE},
     ),
-    Right("session", "An object that is fed, and recursion for the loop.", {"generate": SESSION_GENERATE}),
     Right(
         "last-row",
         "Only the last row through the last block's MLP, and x @ weight written three times.",
@@ -279,23 +245,32 @@ RIGHT = [
 ]
 
 ALL = (
-    "prefill-logits",
-    "prefill-cache",
-    "prefill-in-chunks",
-    "decode-every-step",
-    "decode-position",
-    "decode-grows-cache",
-    "generate-ids",
-    "generate-work",
-    "decode-context-limit",
+    *("prefill-logits", "prefill-cache", "prefill-in-chunks", "decode-every-step", "decode-position"),
+    *("decode-grows-cache", "generate-ids", "generate-work", "decode-context-limit"),
 )
-LN_1 = "layer_norm(x, block.ln_1.weight, block.ln_1.bias)"
-ADVANCE_CALL = "return advance(prompt_ids, len(cache), weights, cache)"
-STEP_CALL = "return advance([token_id], position, weights, cache)"
-LAST_LINE = "return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
-GENERATE_STEP = "logits = decode_step(new_ids[-1], len(cache), weights, cache)"
+ALL_BUT_WORK = tuple(c for c in ALL if c != "generate-work")
+IDS, LIMIT, WORK = ("generate-ids", "decode-context-limit"), ("decode-context-limit",), ("generate-work",)
+# What several tokens at a time lose, what tokens lose that continue a cache, and what a wrong row of logits loses.
+MANY = ("prefill-logits", "prefill-cache", "prefill-in-chunks", *IDS)
+CONTINUED = ("prefill-in-chunks", "decode-every-step", "decode-position", "decode-grows-cache", *IDS)
+LOGITS = ("prefill-logits", "prefill-in-chunks", "decode-every-step", "decode-position", *WORK, *IDS)
 
+# Pieces of the solution
+ATTEND = "heads = attend(q, layer_cache)"
+ATTEND_AGAIN = """scores = q @ layer_cache.keys.transpose(0, 2, 1) / q.shape[2] ** 0.5
+    scores = np.where(VISIBLE, scores, -np.inf)
+    attention = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    heads = attention / attention.sum(axis=-1, keepdims=True) @ layer_cache.values"""
+LN_1, LN_2 = (f"layer_norm(x, block.{ln}.weight, block.{ln}.bias)" for ln in ("ln_1", "ln_2"))
+LAYERS = "zip(weights.blocks, cache.layers, strict=True)"
+OUTSIDE = "if position < 0 or end > config.n_ctx:"
+LAST_LINE = "return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
+CHUNK = "return advance(prompt_ids, len(cache), weights, cache)"
+STEP = "return advance([token_id], position, weights, cache)"
+PREFILL = "logits = prefill(prompt_ids, weights, cache)"
+NEXT = "logits = decode_step(new_ids[-1], len(cache), weights, cache)"
 NEW_CACHE = "    cache = ModelCache(weights.config.n_layer)\n"
+MORE = "if len(new_ids) < n_new:  # nothing is chosen after the last one"
 DUMMIES = """\
     if not prompt_ids:
         raise ValueError("no prompt")
@@ -315,801 +290,222 @@ BY_BLOCKS = """\
 """
 
 
-def wrong(name, about, changes, loses, bug=None, also=()):
-    changes = (changes,) if isinstance(changes[0], str) else changes
-    return Wrong(name, about, tuple(changes), tuple(loses), bug, also)
+def wrong(name, about, mark, *pairs, loses, bug=None, also=()):
+    """pairs: the text in the solution's cell and the text instead, in turn."""
+    changes = tuple((mark, old, new) for old, new in zip(pairs[::2], pairs[1::2], strict=True))
+    return Wrong(name, about, changes, loses, bug, also)
 
 
 WRONG = [
     # The block
-    wrong(
-        "append-swapped",
-        "append(v, k).",
-        ("cached-block", "layer_cache.append(k, v)", "layer_cache.append(v, k)"),
-        ALL,
-        "keys-values-swapped",
-    ),
-    wrong(
-        "added-to-the-normalized-x",
-        "x is overwritten by ln_1 of x before attention.",
-        (
-            (
-                "cached-block",
-                "qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)",
-                "x = layer_norm(x, block.ln_1.weight, block.ln_1.bias)\n    qkv = linear(x, block.attn.c_attn)",
-            ),
-        ),
-        tuple(c for c in ALL if c != "generate-work"),
-        "normed-residual",
-    ),
-    wrong(
-        "ln_1-twice",
-        "ln_1 stands where ln_2 belongs.",
-        ("cached-block", "layer_norm(x, block.ln_2.weight, block.ln_2.bias)", LN_1),
-        tuple(c for c in ALL if c != "generate-work"),
-        "ln-1-twice",
-    ),
-    wrong(
-        "attends-too-early",
-        "The cache is attended over before the new rows are in it.",
-        (
-            ("cached-block", "    layer_cache.append(k, v)\n", ""),
-            (
-                "cached-block",
-                "    x = x + linear(merge_heads(heads)",
-                "    layer_cache.append(k, v)\n    x = x + linear(merge_heads(heads)",
-            ),
-        ),
-        ALL,
-        "decode-attends-too-early",
-    ),
-    wrong(
-        "merge-by-reshape",
-        "The heads are merged by a reshape without the transpose.",
-        ("cached-block", "merge_heads(heads)", "heads.reshape(x.shape)"),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "heads-merged-wrong",
-    ),
-    wrong(
-        "qkv-order",
-        "c_attn's parts are taken as k, q, v.",
-        ("cached-block", "q, k, v = (split", "k, q, v = (split"),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "decode-grows-cache",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "qkv-order",
-    ),
-    wrong(
-        "half-precision",
-        "Keys and values are rounded to float16 before they are stored.",
-        (
-            "cached-block",
-            "layer_cache.append(k, v)",
-            "layer_cache.append(k.astype(np.float16), v.astype(np.float16))",
-        ),
-        (
-            "prefill-cache",
-            "prefill-in-chunks",
-            "decode-grows-cache",
-        ),
-        "half-precision",
-    ),
-    wrong(
-        "new-rows-only",
-        "Attention runs over the new rows alone, as in stage 1.",
-        (
-            "cached-block",
-            "heads = attend(q, layer_cache)",
-            "own = LayerCache()\n    own.append(k, v)\n    heads = attend(q, own)",
-        ),
-        (
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "decode-grows-cache",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "cached-rows-ignored",
-    ),
-    wrong(
-        "no-mask",
-        "Attention is written out again, and the mask is forgotten.",
-        (
-            "cached-block",
-            "heads = attend(q, layer_cache)",
-            "heads = np.concatenate([attend(q[:, i : i + 1], layer_cache) for i in range(len(x))], axis=1)",
-        ),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "no-causal-mask",
-    ),
-    wrong(
-        "mask-no-offset",
-        "Attention is written out again, with the mask of stage 1.",
-        (
-            "cached-block",
-            "heads = attend(q, layer_cache)",
-            "scores = q @ layer_cache.keys.transpose(0, 2, 1) / q.shape[2] ** 0.5\n"
-            "    scores = np.where(np.tri(*scores.shape[1:], dtype=bool), scores, -np.inf)\n"
-            "    attention = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-            "    heads = attention / attention.sum(axis=-1, keepdims=True) @ layer_cache.values",
-        ),
-        (
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "decode-grows-cache",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "mask-without-offset",
-    ),
-    wrong(
-        "sees-one-ahead",
-        "The mask is one position too wide: a token sees the next one.",
-        (
-            "cached-block",
-            "heads = attend(q, layer_cache)",
-            "scores = q @ layer_cache.keys.transpose(0, 2, 1) / q.shape[2] ** 0.5\n"
-            "    visible = np.tri(*scores.shape[1:], scores.shape[2] - scores.shape[1] + 1, dtype=bool)\n"
-            "    scores = np.where(visible, scores, -np.inf)\n"
-            "    attention = np.exp(scores - scores.max(axis=-1, keepdims=True))\n"
-            "    heads = attention / attention.sum(axis=-1, keepdims=True) @ layer_cache.values",
-        ),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "mask-sees-next",
-    ),
+    wrong("append-swapped", "append(v, k).", "cached-block", "append(k, v)", "append(v, k)", loses=ALL,
+          bug="keys-values-swapped"),
+    wrong("added-to-the-normalized-x", "x is overwritten by ln_1 of x before attention.", "cached-block",
+          f"qkv = linear({LN_1}, ", f"x = {LN_1}\n    qkv = linear(x, ", loses=ALL_BUT_WORK, bug="normed-residual"),
+    wrong("ln_1-twice", "ln_1 stands where ln_2 belongs.", "cached-block", LN_2, LN_1, loses=ALL_BUT_WORK,
+          bug="ln-1-twice"),
+    wrong("attends-too-early", "The cache is attended over before the new rows are in it.", "cached-block",
+          "    layer_cache.append(k, v)\n", "", "    x = x + linear(merge_heads(heads)",
+          "    layer_cache.append(k, v)\n    x = x + linear(merge_heads(heads)", loses=ALL,
+          bug="decode-attends-too-early"),
+    wrong("merge-by-reshape", "The heads are merged by a reshape without the transpose.", "cached-block",
+          "merge_heads(heads)", "heads.reshape(x.shape)", loses=MANY, bug="heads-merged-wrong"),
+    wrong("qkv-order", "c_attn's parts are taken as k, q, v.", "cached-block", "q, k, v = (split", "k, q, v = (split",
+          loses=ALL_BUT_WORK, bug="qkv-order"),
+    wrong("half-precision", "Keys and values are rounded to float16 before they are stored.", "cached-block",
+          "append(k, v)", "append(k.astype(np.float16), v.astype(np.float16))",
+          loses=("prefill-cache", "prefill-in-chunks", "decode-grows-cache"), bug="half-precision"),
+    wrong("new-rows-only", "Attention runs over the new rows alone, as in stage 1.", "cached-block", ATTEND,
+          "own = LayerCache()\n    own.append(k, v)\n    heads = attend(q, own)", loses=CONTINUED,
+          bug="cached-rows-ignored"),
+    wrong("no-mask", "Attention is written out again, and the mask is forgotten.", "cached-block", ATTEND,
+          ATTEND_AGAIN.replace("VISIBLE", "True"), loses=MANY, bug="no-causal-mask"),
+    wrong("mask-no-offset", "Attention is written out again, with the mask of stage 1.", "cached-block", ATTEND,
+          ATTEND_AGAIN.replace("VISIBLE", "np.tri(*scores.shape[1:], dtype=bool)"), loses=CONTINUED,
+          bug="mask-without-offset"),
+    wrong("sees-one-ahead", "The mask is one position too wide: a token sees the next one.", "cached-block", ATTEND,
+          ATTEND_AGAIN.replace(
+              "VISIBLE", "np.tri(*scores.shape[1:], scores.shape[2] - scores.shape[1] + 1, dtype=bool)"
+          ), loses=MANY, bug="mask-sees-next"),
     # One pass
-    wrong(
-        "one-layer",
-        "Every block uses the first layer's cache.",
-        (
-            "advance",
-            "x = cached_block(x, block, config.n_head, layer_cache)",
-            "x = cached_block(x, block, config.n_head, cache.layers[0])",
-        ),
-        ALL,
-    ),
-    wrong(
-        "layers-reversed",
-        "Block i uses the cache of the i-th layer from the end.",
-        (
-            "advance",
-            "zip(weights.blocks, cache.layers, strict=True)",
-            "zip(weights.blocks, cache.layers[::-1], strict=True)",
-        ),
-        (
-            "prefill-cache",
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "decode-grows-cache",
-            "decode-context-limit",
-        ),
-    ),
-    wrong(
-        "no-final-norm",
-        "ln_f is left out.",
-        ("advance", LAST_LINE, "return x[-1] @ weights.wte.T"),
-        (
-            "prefill-logits",
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "generate-ids",
-            "generate-work",
-            "decode-context-limit",
-        ),
-        "no-final-layer-norm",
-    ),
-    wrong(
-        "first-row",
-        "The logits of the first new token.",
-        ("advance", "layer_norm(x[-1],", "layer_norm(x[0],"),
-        (
-            "prefill-logits",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "first-token-logits",
-    ),
-    wrong(
-        "all-rows",
-        "Logits of every token.",
-        ("advance", "layer_norm(x[-1],", "layer_norm(x,"),
-        (
-            "prefill-logits",
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "generate-ids",
-            "generate-work",
-            "decode-context-limit",
-        ),
-        "prefill-all-rows",
-    ),
-    wrong(
-        "no-positions",
-        "wpe is forgotten.",
-        ("advance", " + weights.wpe[position:end]", ""),
-        ALL,
-        "positions-missing",
-    ),
-    wrong(
-        "one-position",
-        "wpe[position] for all rows of a pass.",
-        ("advance", "weights.wpe[position:end]", "weights.wpe[position]"),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "prefill-one-position",
-    ),
-    wrong(
-        "limit-one-too-high",
-        "The limit is one too high: a slice that ends early and leaves one row is broadcast to two.",
-        ("advance", "end > config.n_ctx", "end > config.n_ctx + 1"),
-        ("decode-context-limit",),
-    ),
-    wrong(
-        "limit-too-low",
-        "The last position is refused.",
-        ("advance", "end > config.n_ctx", "end >= config.n_ctx"),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-context-limit",
-        ),
-        "decode-limit-too-low",
-    ),
-    wrong(
-        "position-wrapped",
-        "Positions start over past the end.",
-        (
-            ("advance", "if position < 0 or end > config.n_ctx:", "if position < 0:"),
-            ("advance", "weights.wpe[position:end]", "weights.wpe[np.arange(position, end) % config.n_ctx]"),
-        ),
-        ("decode-context-limit",),
-    ),
-    wrong(
-        "negative-position-sliced",
-        "A slice from a negative position to the next one.",
-        (("advance", "if position < 0 or end > config.n_ctx:", "if end > config.n_ctx:"),),
-        ("decode-context-limit",),
-    ),
-    wrong(
-        "negative-position",
-        "A negative position counts from the end.",
-        (
-            ("advance", "if position < 0 or end > config.n_ctx:", "if end > config.n_ctx:"),
-            ("advance", "weights.wpe[position:end]", "weights.wpe[np.arange(position, end)]"),
-        ),
-        ("decode-context-limit",),
-    ),
-    wrong(
-        "ids-unchecked",
-        "A negative id counts from the end.",
-        ("advance", "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
-        ("decode-context-limit",),
-    ),
-    wrong(
-        "last-layer-apart",
-        "The last block has a cache of its own. What it spoils looks like nothing that has a name.",
-        (
-            "advance",
-            "zip(weights.blocks, cache.layers, strict=True)",
-            "zip(weights.blocks, [*cache.layers[:-1], LayerCache()])",
-        ),
-        (
-            "prefill-cache",
-            "prefill-in-chunks",
-            "decode-every-step",
-            "decode-position",
-            "decode-grows-cache",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-    ),
+    wrong("one-layer", "Every block uses the first layer's cache.", "advance", "config.n_head, layer_cache)",
+          "config.n_head, cache.layers[0])", loses=ALL),
+    wrong("layers-reversed", "Block i uses the cache of the i-th layer from the end.", "advance", LAYERS,
+          "zip(weights.blocks, cache.layers[::-1])",
+          loses=("prefill-cache", *(c for c in CONTINUED if c != "generate-ids"))),
+    wrong("no-final-norm", "ln_f is left out.", "advance", LAST_LINE, "return x[-1] @ weights.wte.T", loses=LOGITS,
+          bug="no-final-layer-norm"),
+    wrong("first-row", "The logits of the first new token.", "advance", "x[-1]", "x[0]",
+          loses=("prefill-logits", "prefill-in-chunks", *IDS), bug="first-token-logits"),
+    wrong("all-rows", "Logits of every token.", "advance", "layer_norm(x[-1],", "layer_norm(x,", loses=LOGITS),
+    wrong("no-positions", "wpe is forgotten.", "advance", " + weights.wpe[position:end]", "", loses=ALL,
+          bug="positions-missing"),
+    wrong("one-position", "wpe[position] for all rows of a pass.", "advance", "wpe[position:end]", "wpe[position]",
+          loses=MANY, bug="prefill-one-position"),
+    wrong("limit-one-too-high",
+          "The limit is one too high: a slice that ends early and leaves one row is broadcast to two.", "advance",
+          "end > config.n_ctx", "end > config.n_ctx + 1", loses=LIMIT),
+    wrong("limit-too-low", "The last position is refused.", "advance", "end > config.n_ctx", "end >= config.n_ctx",
+          loses=("prefill-logits", "prefill-cache", "prefill-in-chunks", "decode-every-step", *LIMIT),
+          bug="limit-too-low"),
+    wrong("position-wrapped", "Positions start over past the end.", "advance", OUTSIDE, "if position < 0:",
+          "wpe[position:end]", "wpe[np.arange(position, end) % config.n_ctx]", loses=LIMIT),
+    wrong("negative-position-sliced", "A slice from a negative position to the next one.", "advance", OUTSIDE,
+          "if end > config.n_ctx:", loses=LIMIT),
+    wrong("negative-position", "A negative position counts from the end.", "advance", OUTSIDE,
+          "if end > config.n_ctx:", "wpe[position:end]", "wpe[np.arange(position, end)]", loses=LIMIT),
+    wrong("ids-unchecked", "A negative id counts from the end.", "advance",
+          "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:", loses=LIMIT),
+    wrong("last-layer-apart",
+          "The last block has a cache of its own. What it spoils looks like nothing that has a name.", "advance",
+          LAYERS, "zip(weights.blocks, [*cache.layers[:-1], LayerCache()])", loses=("prefill-cache", *CONTINUED)),
     # Prefill
-    wrong(
-        "chunk-positions-reset",
-        "Every chunk begins at position 0.",
-        ("prefill", ADVANCE_CALL, "return advance(prompt_ids, 0, weights, cache)"),
-        ("prefill-in-chunks", "decode-context-limit"),
-        "positions-reset",
-    ),
-    wrong(
-        "own-cache",
-        "prefill makes a cache of its own.",
-        ("prefill", ADVANCE_CALL, "cache = ModelCache(weights.config.n_layer)\n    " + ADVANCE_CALL),
-        (
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "rows-not-in-the-cache",
-    ),
-    wrong(
-        "last-not-cached",
-        "The last prompt token is run on a copy of the cache.",
-        (
-            "prefill",
-            ADVANCE_CALL,
-            "if len(prompt_ids) > 1:\n"
-            "        advance(prompt_ids[:-1], len(cache), weights, cache)\n"
-            "    copy = cache.clone()\n"
-            "    return advance(prompt_ids[-1:], len(copy), weights, copy)",
-        ),
-        (
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-    ),
-    wrong(
-        "fed-twice",
-        "One pass fills the cache, a second one gives the logits.",
-        (
-            "prefill",
-            ADVANCE_CALL,
-            "start = len(cache)\n    advance(prompt_ids, start, weights, cache)\n"
-            "    return advance(prompt_ids, start, weights, cache)",
-        ),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "generate-work",
-            "decode-context-limit",
-        ),
-        "two-rows-a-token",
-    ),
-    wrong(
-        "last-token-again",
-        "The last token is fed once more, for its logits.",
-        (
-            "prefill",
-            ADVANCE_CALL,
-            "advance(prompt_ids, len(cache), weights, cache)\n"
-            "    return decode_step(prompt_ids[-1], len(cache) - 1, weights, cache)",
-        ),
-        (
-            "prefill-logits",
-            "prefill-cache",
-            "prefill-in-chunks",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        also=("generate-work",),
-    ),
-    wrong(
-        "decode-steps-not-counted",
-        "prefill counts the tokens that it fed itself, so a prompt after decode steps begins too early.",
-        (
-            "prefill",
-            ADVANCE_CALL,
-            "start = getattr(cache, 'prefilled', len(cache))\n"
-            "    cache.prefilled = start + len(prompt_ids)\n"
-            "    return advance(prompt_ids, start, weights, cache)",
-        ),
-        ("prefill-in-chunks",),
-    ),
-    wrong(
-        "rows-remembered",
-        "What a pass gave is remembered by its tokens and their positions, whatever stands before them.",
-        (
-            ("advance", "def advance(", "passes = {}\n\n\ndef advance("),
-            (
-                "advance",
-                "    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):\n",
-                "    key = id(weights), position, tuple(token_ids)\n"
-                "    if key in passes:\n"
-                "        for layer, (k, v) in zip(cache.layers, passes[key][1]):\n"
-                "            layer.append(k, v)\n"
-                "        return passes[key][0]\n"
-                "    for block, layer_cache in zip(weights.blocks, cache.layers, strict=True):\n",
-            ),
-            (
-                "advance",
-                LAST_LINE,
-                LAST_LINE.replace("return", "logits =")
-                + "\n    rows = [(c.keys[:, position:].copy(), c.values[:, position:].copy()) for c in cache.layers]\n"
-                "    passes[key] = logits, rows\n"
-                "    return logits",
-            ),
-        ),
-        ("prefill-in-chunks", "decode-every-step"),
-    ),
-    wrong(
-        "empty-accepted",
-        "An empty prompt gives zeros.",
-        (
-            "prefill",
-            'raise ValueError("prefill needs at least one token id")',
-            "return np.zeros(weights.config.n_vocab, np.float32)",
-        ),
-        ("decode-context-limit",),
-    ),
+    wrong("chunk-positions-reset", "Every chunk begins at position 0.", "prefill", CHUNK,
+          CHUNK.replace("len(cache)", "0"), loses=("prefill-in-chunks", *LIMIT), bug="positions-reset"),
+    wrong("own-cache", "prefill makes a cache of its own.", "prefill", CHUNK, f"{NEW_CACHE.lstrip()}    {CHUNK}",
+          loses=("prefill-cache", "prefill-in-chunks", *IDS), bug="rows-not-in-the-cache"),
+    wrong("last-not-cached", "The last prompt token is run on a copy of the cache.", "prefill", CHUNK,
+          """if len(prompt_ids) > 1:
+        advance(prompt_ids[:-1], len(cache), weights, cache)
+    return advance(prompt_ids[-1:], len(cache), weights, cache.clone())""",
+          loses=("prefill-cache", "prefill-in-chunks", *IDS)),
+    wrong("fed-twice", "One pass fills the cache, a second one gives the logits.", "prefill", CHUNK,
+          """start = len(cache)
+    advance(prompt_ids, start, weights, cache)
+    return advance(prompt_ids, start, weights, cache)""", loses=(*MANY, *WORK), bug="two-rows-a-token"),
+    wrong("last-token-again", "The last token is fed once more, for its logits.", "prefill", CHUNK,
+          CHUNK.replace("return ", "") + "\n    return decode_step(prompt_ids[-1], len(cache) - 1, weights, cache)",
+          loses=MANY, also=WORK),
+    wrong("decode-steps-not-counted",
+          "prefill counts the tokens that it fed itself, so a prompt after decode steps begins too early.", "prefill",
+          CHUNK, """start = getattr(cache, 'prefilled', len(cache))
+    cache.prefilled = start + len(prompt_ids)
+    return advance(prompt_ids, start, weights, cache)""", loses=("prefill-in-chunks",)),
+    wrong("rows-remembered",
+          "What a pass gave is remembered by its tokens and their positions, whatever stands before them.", "advance",
+          "def advance(", "passes = {}\n\n\ndef advance(", f"    for block, layer_cache in {LAYERS}:\n",
+          f"""    key = id(weights), position, tuple(token_ids)
+    if key in passes:
+        for layer, (k, v) in zip(cache.layers, passes[key][1]):
+            layer.append(k, v)
+        return passes[key][0]
+    for block, layer_cache in {LAYERS}:
+""", LAST_LINE, LAST_LINE.replace("return", "logits =") + """
+    passes[key] = logits, [(c.keys[:, position:].copy(), c.values[:, position:].copy()) for c in cache.layers]
+    return logits""", loses=("prefill-in-chunks", "decode-every-step")),
+    wrong("empty-accepted", "An empty prompt gives zeros.", "prefill",
+          'raise ValueError("prefill needs at least one token id")',
+          "return np.zeros(weights.config.n_vocab, np.float32)", loses=LIMIT),
     # Decode
-    wrong(
-        "position-ignored",
-        "decode_step uses len(cache) for the position.",
-        ("decode-step", STEP_CALL, "return advance([token_id], len(cache), weights, cache)"),
-        ("decode-position",),
-        "decode-position-ignored",
-    ),
-    wrong(
-        "one-too-far",
-        "decode_step counts positions from 1.",
-        ("decode-step", STEP_CALL, "return advance([token_id], position + 1, weights, cache)"),
-        (
-            "decode-every-step",
-            "decode-position",
-            "decode-grows-cache",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "positions-shifted-+1",
-    ),
-    wrong(
-        "works-on-a-clone",
-        "decode_step leaves the cache as it was.",
-        ("decode-step", STEP_CALL, "return advance([token_id], position, weights, cache.clone())"),
-        (
-            "decode-every-step",
-            "decode-grows-cache",
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "rows-not-in-the-cache",
-    ),
-    wrong(
-        "appends-twice",
-        "decode_step runs the token twice, once for the cache and once for the logits.",
-        (
-            "decode-step",
-            STEP_CALL,
-            "logits = advance([token_id], position, weights, cache.clone())\n"
-            "    advance([token_id], position, weights, cache)\n"
-            "    advance([token_id], position, weights, cache)\n"
-            "    return logits",
-        ),
-        (
-            "decode-every-step",
-            "decode-grows-cache",
-            "generate-ids",
-            "generate-work",
-            "decode-context-limit",
-        ),
-        "two-rows-a-token",
-    ),
-    wrong(
-        "oldest-row-overwritten",
-        "Each step writes its keys over those of the first token, too.",
-        (
-            "decode-step",
-            STEP_CALL,
-            "logits = advance([token_id], position, weights, cache)\n"
-            "    for layer in cache.layers:\n"
-            "        layer.keys[:, 0] = 9 * layer.keys[:, -1]\n"
-            "    return logits",
-        ),
-        ("decode-every-step", "decode-grows-cache", "generate-ids", "decode-context-limit"),
-    ),
-    wrong(
-        "window-slides",
-        "When the cache is full, decode_step drops the oldest row.",
-        (
-            "decode-step",
-            STEP_CALL,
-            "if len(cache) == weights.config.n_ctx:\n"
-            "        shorter = ModelCache(weights.config.n_layer)\n"
-            "        for old, new in zip(cache.layers, shorter.layers):\n"
-            "            new.append(old.keys[:, 1:], old.values[:, 1:])\n"
-            "        return advance([token_id], weights.config.n_ctx - 1, weights, shorter)\n"
-            "    " + STEP_CALL,
-        ),
-        ("decode-context-limit",),
-    ),
+    wrong("position-ignored", "decode_step uses len(cache) for the position.", "decode-step", STEP,
+          STEP.replace("position", "len(cache)"), loses=("decode-position",), bug="decode-position-ignored"),
+    wrong("one-too-far", "decode_step counts positions from 1.", "decode-step", STEP,
+          STEP.replace("position", "position + 1"), loses=CONTINUED[1:], bug="positions-shifted-+1"),
+    wrong("works-on-a-clone", "decode_step leaves the cache as it was.", "decode-step", STEP,
+          STEP.replace("cache)", "cache.clone())"), loses=("decode-every-step", "decode-grows-cache", *IDS),
+          bug="rows-not-in-the-cache"),
+    wrong("appends-twice", "decode_step runs the token twice, once for the cache and once for the logits.",
+          "decode-step", STEP, """logits = advance([token_id], position, weights, cache.clone())
+    advance([token_id], position, weights, cache)
+    advance([token_id], position, weights, cache)
+    return logits""", loses=("decode-every-step", "decode-grows-cache", *IDS, *WORK), bug="two-rows-a-token"),
+    wrong("oldest-row-overwritten", "Each step writes its keys over those of the first token, too.", "decode-step",
+          STEP, f"""{STEP.replace("return", "logits =")}
+    for layer in cache.layers:
+        layer.keys[:, 0] = 9 * layer.keys[:, -1]
+    return logits""", loses=("decode-every-step", "decode-grows-cache", *IDS)),
+    wrong("window-slides", "When the cache is full, decode_step drops the oldest row.", "decode-step", STEP,
+          f"""if len(cache) == weights.config.n_ctx:
+        shorter = ModelCache(weights.config.n_layer)
+        for old, new in zip(cache.layers, shorter.layers):
+            new.append(old.keys[:, 1:], old.values[:, 1:])
+        return advance([token_id], weights.config.n_ctx - 1, weights, shorter)
+    {STEP}""", loses=LIMIT),
     # Generate
-    wrong(
-        "recomputes",
-        "The whole sequence is run again for each token, on a new cache.",
-        (
-            "generate",
-            GENERATE_STEP,
-            "logits = prefill(list(prompt_ids) + new_ids, weights, ModelCache(weights.config.n_layer))",
-        ),
-        ("generate-work",),
-        "generate-recomputes",
+    wrong("recomputes", "The whole sequence is run again for each token, on a new cache.", "generate", NEXT,
+          "logits = prefill(list(prompt_ids) + new_ids, weights, ModelCache(weights.config.n_layer))", loses=WORK,
+          bug="generate-recomputes"),
+    wrong("recomputes-on-copies",
+          "The given recompute runs on copies of the weights; products with zeros look like the work of a cache.",
+          "generate", NEW_CACHE, DUMMIES + "    return generate_recompute(prompt_ids, n_new, copies)\n", loses=WORK,
+          bug="generate-recomputes"),
+    wrong("recomputes-by-blocks-on-copies", "The same with a loop over the given transformer_block.", "generate",
+          NEW_CACHE, DUMMIES + BY_BLOCKS, loses=WORK, bug="generate-recomputes"),
+    wrong("prompt-run-twice", "The prompt is run once for the logits and once for the cache.", "generate", PREFILL,
+          "logits = forward(prompt_ids, weights)[-1]\n    prefill(prompt_ids, weights, cache)", loses=WORK,
+          bug="generate-prompt-run-twice"),
+    wrong("all-fed-again", "Prompt and new tokens are all fed again, to the same cache.", "generate", NEXT,
+          "logits = prefill(list(prompt_ids) + new_ids, weights, cache)", loses=(*IDS, *WORK),
+          bug="generate-feeds-all-again"),
+    *(
+        wrong(name, about, "generate", NEXT, NEXT.replace("len(cache)", position), loses=IDS, bug=bug)
+        for name, about, position, bug in (
+            ("restarts-at-0", "The positions of the new tokens are counted from 0.", "len(new_ids) - 1",
+             "positions-reset"),
+            ("stuck", "Every new token stands at position len(prompt_ids).", "len(prompt_ids)", None),
+            ("one-too-early", "The first new token is given the position of the last prompt token.",
+             "len(cache) - 1", "positions-shifted--1"),
+            ("counted-twice", "The prompt's length is added to len(cache), which has it already.",
+             "len(prompt_ids) + len(cache)", "positions-counted-twice"),
+        )
     ),
-    wrong(
-        "recomputes-on-copies",
-        "The given recompute runs on copies of the weights; products with zeros look like the work of a cache.",
-        (
-            "generate",
-            "    cache = ModelCache(weights.config.n_layer)\n",
-            DUMMIES + "    return generate_recompute(prompt_ids, n_new, copies)\n",
-        ),
-        ("generate-work",),
-        "generate-recomputes",
-    ),
-    wrong(
-        "recomputes-by-blocks-on-copies",
-        "The same with a loop over the given transformer_block.",
-        ("generate", NEW_CACHE, DUMMIES + BY_BLOCKS),
-        ("generate-work",),
-        "generate-recomputes",
-    ),
-    wrong(
-        "prompt-run-twice",
-        "The prompt is run once for the logits and once for the cache.",
-        (
-            "generate",
-            "logits = prefill(prompt_ids, weights, cache)",
-            "logits = forward(prompt_ids, weights)[-1]\n    prefill(prompt_ids, weights, cache)",
-        ),
-        ("generate-work",),
-        "generate-prompt-run-twice",
-    ),
-    wrong(
-        "all-fed-again",
-        "Prompt and new tokens are all fed again, to the same cache.",
-        ("generate", GENERATE_STEP, "logits = prefill(list(prompt_ids) + new_ids, weights, cache)"),
-        ("generate-ids", "generate-work", "decode-context-limit"),
-        "generate-feeds-all-again",
-    ),
-    wrong(
-        "restarts-at-0",
-        "The positions of the new tokens are counted from 0.",
-        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(new_ids) - 1, weights, cache)"),
-        ("generate-ids", "decode-context-limit"),
-        "generate-positions-restart",
-    ),
-    wrong(
-        "stuck",
-        "Every new token stands at position len(prompt_ids).",
-        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(prompt_ids), weights, cache)"),
-        ("generate-ids", "decode-context-limit"),
-        "generate-position-stuck",
-    ),
-    wrong(
-        "one-too-early",
-        "The first new token is given the position of the last prompt token.",
-        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(cache) - 1, weights, cache)"),
-        ("generate-ids", "decode-context-limit"),
-        "positions-shifted--1",
-    ),
-    wrong(
-        "counted-twice",
-        "The prompt's length is added to len(cache), which has it already.",
-        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[-1], len(prompt_ids) + len(cache), weights, cache)"),
-        ("generate-ids", "decode-context-limit"),
-        "positions-counted-twice",
-    ),
-    wrong(
-        "last-token-twice",
-        "After prefill the last prompt token is decoded once more.",
-        (
-            "generate",
-            "logits = prefill(prompt_ids, weights, cache)",
-            "prefill(prompt_ids, weights, cache)\n    logits = decode_step(prompt_ids[-1], len(cache), weights, cache)",
-        ),
-        ("generate-ids", "decode-context-limit"),
-        "generate-last-token-twice",
-    ),
-    wrong(
-        "not-fed-back",
-        "The first new token is decoded again and again.",
-        ("generate", GENERATE_STEP, "logits = decode_step(new_ids[0], len(cache), weights, cache)"),
-        ("generate-ids", "decode-context-limit"),
-        "generate-not-fed-back",
-    ),
-    wrong(
-        "one-step-too-many",
-        "The last new token is fed as well.",
-        ("generate", "if len(new_ids) < n_new:  # nothing is chosen after the last one", "if True:"),
-        ("decode-context-limit",),
-        "generate-one-step-too-many",
-    ),
-    wrong(
-        "last-id-counted",
-        "The last new token is counted against n_ctx.",
-        ("generate", "if n_rows > n_ctx:", "if n_rows >= n_ctx:"),
-        ("decode-context-limit",),
-        "decode-generate-limit-too-low",
-    ),
-    wrong(
-        "cut-short",
-        "n_new is lowered to what fits.",
-        (
-            "generate",
-            'raise ValueError(f"{len(prompt_ids)} prompt tokens and {n_new} new ones need {n_rows} rows; '
-            'n_ctx is {n_ctx}")',
-            "n_new = n_ctx + 1 - len(prompt_ids)",
-        ),
-        ("decode-context-limit",),
-    ),
-    wrong(
-        "returns-prompt",
-        "The prompt is returned too.",
-        ("generate", "return new_ids", "return list(prompt_ids) + new_ids"),
-        (
-            "generate-ids",
-            "decode-context-limit",
-        ),
-        "generate-returns-prompt",
-    ),
-    wrong(
-        "first-id-lost",
-        "Only ids chosen after a decode step are returned.",
-        ("generate", "return new_ids", "return new_ids[1:]"),
-        (
-            "generate-ids",
-            "decode-context-limit",
-        ),
-    ),
-    wrong(
-        "one-id-more",
-        "The loop runs once too often.",
-        ("generate", "while len(new_ids) < n_new:", "while len(new_ids) <= n_new:"),
-        ("generate-ids", "decode-context-limit"),
-        "generate-number-of-ids",
-    ),
-    wrong(
-        "zero-gives-one",
-        "The first id is chosen before n_new is looked at.",
-        (
-            ("generate", "while len(new_ids) < n_new:", "while True:"),
-            (
-                "generate",
-                "if len(new_ids) < n_new:  # nothing is chosen after the last one",
-                "if len(new_ids) >= n_new:\n            return new_ids\n        if True:",
-            ),
-        ),
-        ("generate-ids",),
-    ),
-    wrong(
-        "sampled",
-        "The next id is drawn, not chosen.",
-        (
-            (
-                "generate",
-                "def generate(prompt_ids, n_new, weights):",
-                "def generate(prompt_ids, n_new, weights, rng=np.random.default_rng(1)):",
-            ),
-            (
-                "generate",
-                "new_ids.append(int(logits.argmax()))",
-                "attention = np.exp(logits - logits.max(), dtype=np.float64)\n"
-                "        new_ids.append(int(rng.choice(len(attention), p=attention / attention.sum())))",
-            ),
-        ),
-        ("generate-ids", "decode-context-limit"),
-        also=("generate-work",),  # where no drawn id is the greedy one
-    ),
-    wrong(
-        "goes-on-with-the-last-cache",
-        "A prompt that begins with the last one continues its cache, which holds the new tokens of then as well.",
-        (
-            ("generate", "def generate(", "last = {'ids': None}\n\n\ndef generate("),
-            (
-                "generate",
-                "    logits = prefill(prompt_ids, weights, cache)\n",
-                "    known = last['ids'] if last['ids'] == prompt_ids[: len(last['ids'] or [])] else []\n"
-                "    cache = last['cache'] if known and len(known) < len(prompt_ids) else cache\n"
-                "    logits = prefill(prompt_ids[len(known) if len(cache) else 0 :], weights, cache)\n"
-                "    last.update(ids=list(prompt_ids), cache=cache)\n",
-            ),
-        ),
-        ("generate-ids",),
-    ),
-    wrong(
-        "stops-at-end-of-text",
-        "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
-        (
-            "generate",
-            "if len(new_ids) < n_new:  # nothing is chosen after the last one",
-            "if new_ids[-1] == weights.config.n_vocab - 1:\n            break\n        if len(new_ids) < n_new:",
-        ),
-        ("generate-ids",),
-        also=("generate-work", "decode-context-limit"),
-    ),
-    wrong(
-        "twenty-at-most",
-        "n_new is never more than 20.",
-        ("generate", "    n_rows, n_ctx", "    n_new = min(n_new, 20)\n    n_rows, n_ctx"),
-        ("generate-ids",),
-    ),
-    wrong(
-        "ids-remembered",
-        "The ids of a prompt are remembered, whatever the model.",
-        (
-            ("generate", "def generate(", "texts = {}\n\n\ndef generate("),
-            (
-                "generate",
-                "    cache = ModelCache(weights.config.n_layer)\n",
-                "    key = weights.config, tuple(prompt_ids), n_new\n"
-                "    if key in texts:\n"
-                "        return texts[key]\n"
-                "    cache = ModelCache(weights.config.n_layer)\n",
-            ),
-            ("generate", "return new_ids", "texts[key] = new_ids\n    return new_ids"),
-        ),
-        ("generate-ids",),
-    ),
-    wrong(
-        "prompts-remembered",
-        "The logits and rows of a prompt are remembered, whatever the model.",
-        (
-            ("prefill", "def prefill(", "prompts = {}\n\n\ndef prefill("),
-            (
-                "prefill",
-                ADVANCE_CALL,
-                "if len(cache) or len(prompt_ids) < 4:\n"
-                "        return advance(prompt_ids, len(cache), weights, cache)\n"
-                "    key = weights.config, tuple(prompt_ids)\n"
-                "    if key not in prompts:\n"
-                "        logits = advance(prompt_ids, 0, weights, cache)\n"
-                "        prompts[key] = logits, [(c.keys.copy(), c.values.copy()) for c in cache.layers]\n"
-                "        return logits\n"
-                "    for layer, (k, v) in zip(cache.layers, prompts[key][1]):\n"
-                "        layer.append(k, v)\n"
-                "    return prompts[key][0]",
-            ),
-        ),
-        ("prefill-logits", "generate-ids"),
-    ),
-    wrong(
-        "cache-as-default",
-        "The cache is a default argument, made once for all calls.",
-        (
-            (
-                "generate",
-                "def generate(prompt_ids, n_new, weights):",
-                "def generate(prompt_ids, n_new, weights, caches={}):",
-            ),
-            (
-                "generate",
-                "cache = ModelCache(weights.config.n_layer)",
-                "cache = caches.setdefault(weights.config, ModelCache(weights.config.n_layer))",
-            ),
-        ),
-        ("generate-ids", "generate-work", "decode-context-limit"),
-        "generate-state-kept",
-    ),
-]
+    wrong("last-token-twice", "After prefill the last prompt token is decoded once more.", "generate", PREFILL,
+          PREFILL.removeprefix("logits = ")
+          + "\n    logits = decode_step(prompt_ids[-1], len(cache), weights, cache)", loses=IDS,
+          bug="generate-last-token-twice"),
+    wrong("not-fed-back", "The first new token is decoded again and again.", "generate", NEXT,
+          NEXT.replace("[-1]", "[0]"), loses=IDS),
+    wrong("one-step-too-many", "The last new token is fed as well.", "generate", MORE, "if True:", loses=LIMIT,
+          bug="generate-one-step-too-many"),
+    wrong("last-id-counted", "The last new token is counted against n_ctx.", "generate", "n_rows > n_ctx",
+          "n_rows >= n_ctx", loses=LIMIT, bug="limit-too-low"),
+    wrong("cut-short", "n_new is lowered to what fits.", "generate",
+          "    if n_rows > n_ctx:\n        raise ValueError(",
+          "    if n_rows > n_ctx:\n        n_new = n_ctx + 1 - len(prompt_ids)\n        str(", loses=LIMIT),
+    wrong("returns-prompt", "The prompt is returned too.", "generate", "return new_ids",
+          "return list(prompt_ids) + new_ids", loses=IDS, bug="prompt-returned"),
+    wrong("first-id-lost", "Only ids chosen after a decode step are returned.", "generate", "return new_ids",
+          "return new_ids[1:]", loses=IDS),
+    wrong("one-id-more", "The loop runs once too often.", "generate", "while len(new_ids) < n_new:",
+          "while len(new_ids) <= n_new:", loses=IDS),
+    wrong("zero-gives-one", "The first id is chosen before n_new is looked at.", "generate",
+          "while len(new_ids) < n_new:", "while len(new_ids) < max(1, n_new):", loses=("generate-ids",)),
+    wrong("sampled", "The next id is drawn, not chosen.", "generate",
+          "int(logits.argmax())",
+          "int((logits + np.random.default_rng(len(new_ids)).gumbel(size=logits.shape)).argmax())", loses=IDS,
+          also=WORK),  # where no drawn id is the greedy one
+    wrong("goes-on-with-the-last-cache",
+          "A prompt that begins with the last one continues its cache, which holds the new tokens of then as well.",
+          "generate", "def generate(", "last = {'ids': None}\n\n\ndef generate(", f"    {PREFILL}\n",
+          """    known = last['ids'] if last['ids'] == prompt_ids[: len(last['ids'] or [])] else []
+    cache = last['cache'] if known and len(known) < len(prompt_ids) else cache
+    logits = prefill(prompt_ids[len(known) if len(cache) else 0 :], weights, cache)
+    last.update(ids=list(prompt_ids), cache=cache)
+""", loses=("generate-ids",)),
+    wrong("stops-at-end-of-text", "The loop ends at the last id of the vocabulary, GPT-2's end-of-text token.",
+          "generate", MORE, f"if new_ids[-1] == weights.config.n_vocab - 1:\n            break\n        {MORE}",
+          loses=("generate-ids",), also=(*WORK, *LIMIT)),
+    wrong("twenty-at-most", "n_new is never more than 20.", "generate", "    n_rows, n_ctx",
+          "    n_new = min(n_new, 20)\n    n_rows, n_ctx", loses=("generate-ids",)),
+    wrong("ids-remembered", "The ids of a prompt are remembered, whatever the model.", "generate", "def generate(",
+          "texts = {}\n\n\ndef generate(", NEW_CACHE, f"""    key = weights.config, tuple(prompt_ids), n_new
+    if key in texts:
+        return texts[key]
+{NEW_CACHE}""", "return new_ids", "texts[key] = new_ids\n    return new_ids", loses=("generate-ids",)),
+    wrong("prompts-remembered", "The logits and rows of a prompt are remembered, whatever the model.", "prefill",
+          "def prefill(", "prompts = {}\n\n\ndef prefill(", CHUNK,
+          """if len(cache) or len(prompt_ids) < 4:
+        return advance(prompt_ids, len(cache), weights, cache)
+    key = weights.config, tuple(prompt_ids)
+    if key not in prompts:
+        logits = advance(prompt_ids, 0, weights, cache)
+        prompts[key] = logits, [(c.keys.copy(), c.values.copy()) for c in cache.layers]
+        return logits
+    for layer, (k, v) in zip(cache.layers, prompts[key][1]):
+        layer.append(k, v)
+    return prompts[key][0]""", loses=("prefill-logits", "generate-ids")),
+    wrong("cache-as-default", "The cache is a default argument, made once for all calls.", "generate",
+          "n_new, weights):", "n_new, weights, caches={}):", "cache = ModelCache(weights.config.n_layer)",
+          "cache = caches.setdefault(weights.config, ModelCache(weights.config.n_layer))", loses=(*IDS, *WORK),
+          bug="generate-state-kept"),
+]  # fmt: skip

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from autograder.judge.bugs import HALF_PRECISION, Bug
-from autograder.judge.cases import JudgeModel
-from autograder.judge.compare import expect_close
+from autograder.judge import bugs
+from autograder.judge.bugs import Bug
+from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure
-from autograder.judge.reference import part_of_rows
+from autograder.judge.reference import Run, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
+from autograder.judge.variants import Suspect, variant
+from autograder.stages.forward_pass.bugs import BLOCK, MASK_REVERSED
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.suspects import wrong_logits, wrong_runs
 
 STAGE = "prefill-decode"
+MODEL_MISTAKES: tuple[Suspect, ...] = (
+    (bugs.NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
+    (bugs.POSITIONS_MISSING, "positions-missing"),
+    (bugs.MASK_WITHOUT_OFFSET, "mask-without-offset"),
+    *(suspect for suspect in BLOCK if suspect[0] is not MASK_REVERSED),  # one new token sees itself alone
+)
 _ROWS = {"atol": 3e-4, "rtol": 1e-4}  # float32 is within 1e-5; float16 is off by 1e-3
 
 
@@ -30,6 +38,17 @@ def prefilled(student: Student, model: JudgeModel, *chunks: Sequence[int]) -> tu
 def cached(student: Student, model: JudgeModel, ids: Sequence[int], n: int) -> Handle:
     """A cache of the student's that holds the right rows of ids[:n]; no function of the student's made them."""
     return student.make_cache(model, part_of_rows(model.reference.run(ids).kv, 0, n))
+
+
+def sweep_lengths(cases: Cases, unit: str, plans: Iterable, look: Callable, more: int = 0) -> None:
+    """A sweep of look(close, model, ids, n) over (model, lengths): ids are those of the greatest length and `more`."""
+    sweep = Sweep(unit)
+    for model, lengths in plans:
+        ids = cases.ids(model, max(lengths) + more)
+        for n in lengths:
+            with sweep.at(n):
+                look(sweep.close, model, ids, n)
+    sweep.finish()
 
 
 def expect_logits(logits, model: JudgeModel, ids: Sequence[int], n_past: int, n: int, close=expect_close, **words):
@@ -62,7 +81,7 @@ def expect_rows(
         where=where,
         axes=("layer", "keys (0) or values (1)", "head", "row", "element"),
         suspects=((bug, lambda wrong=wrong: np.array(wrong().kv)) for bug, wrong in wrong_runs(model, ids, n_past)),
-        bug=HALF_PRECISION if _fits_half_precision(rows[..., n_past:, :]) else None,
+        bug=bugs.HALF_PRECISION if _fits_half_precision(rows[..., n_past:, :]) else None,
         **_ROWS,
     )
 
@@ -83,3 +102,45 @@ def _count_bug(counts: list, n_past: int, n: int) -> Bug | None:
 def _fits_half_precision(rows: np.ndarray) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(rows).all() and rows.any() and (rows == rows.astype(np.float16)).all())
+
+
+# The wrong passes through the model that are recognized
+
+
+def wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[tuple[Bug, Callable[[], Run]]]:
+    """The passes over ids[n_past:] that people get wrong; the past is right, or made by the same mistake."""
+    reference, n_ctx = model.reference, model.config.n_ctx
+    new, n_new = list(ids[n_past:]), len(ids) - n_past
+    past = part_of_rows(reference.run(ids).kv, 0, n_past) if n_past else None
+
+    def at(start, past=past):
+        return lambda: reference.run(new, past=past, positions=range(start, start + n_new))
+
+    if n_past:
+        yield bugs.POSITIONS_RESET, at(0)
+        yield own.OWN_CACHE, at(0, None)
+        yield bugs.CACHED_ROWS_IGNORED, at(n_past, None)
+    for bug, k in (
+        *((bugs.positions_shifted(k), k) for k in (1, -1, 2)),
+        *([(bugs.POSITIONS_COUNTED_TWICE, n_past)] if n_past else []),
+    ):
+        if 0 <= n_past + k <= n_ctx - n_new:
+            yield bug, at(n_past + k)
+    if n_new > 1:
+        yield own.SAME_POSITION, lambda: reference.run(new, past=past, positions=[n_past] * n_new)
+    elif n_past:
+        yield own.ATTENDS_TOO_EARLY, lambda: variant(reference, "mask-strict").run(new, past=past)
+    for bug, name in MODEL_MISTAKES:
+        wrong = variant(reference, name)
+        yield bug, lambda wrong=wrong: wrong.run(new, past=past)
+        if n_past:
+            yield bug, lambda wrong=wrong: wrong.run(new, past=wrong.run(ids[:n_past]).kv)
+
+
+def wrong_logits(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:
+    """What a pass over ids[n_past:] gives, wrongly, as logits."""
+    logits = model.reference.logits(ids)
+    if len(ids) - n_past > 1:
+        yield bugs.FIRST_TOKEN_LOGITS, lambda: logits[n_past]
+    for bug, wrong in wrong_runs(model, ids, n_past):
+        yield bug, lambda wrong=wrong: wrong().logits[-1]

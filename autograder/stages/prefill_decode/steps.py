@@ -14,23 +14,17 @@ from autograder.stages.prefill_decode.shared import STAGE
 @check(stage=STAGE, id="step-cached-block", points=0, title="cached_block continues what the layer's cache holds")
 def step_cached_block(student: Student, cases: Cases) -> None:
     """cached_block gives the rows of transformer_block, whether they come at once or in parts, and appends each row."""
-    model = cases.odd[1]
+    name, model = "cached_block", cases.odd[1]
     x = cases.rng().standard_normal((5, model.config.n_embd)).astype(np.float32)
     expected, block = model.reference.block(x, 0), model.part("blocks.0")
-    for parts in ((5,), (3, 2), (1, 1, 3)):
-        cache, start = student.handle("LayerCache"), 0
-        for n in parts:
-            rows = student.array("cached_block", x[start : start + n], block, model.config.n_head, cache)
-            expect_close(
-                rows,
-                expected[start : start + n],
-                name="cached_block",
-                where=f"for {n} new rows after {start} cached ones",
-                axes=("row", "feature"),
-            )
-            start += n
-            if student.length(cache) != start:
-                raise Failure(None, f"After {start} rows the cache has {student.length(cache)} positions.")
+    for ends in ((5,), (3, 5), (1, 2, 5)):
+        cache = student.handle("LayerCache")
+        for start, end in zip((0, *ends), ends, strict=False):
+            rows = student.array(name, x[start:end], block, model.config.n_head, cache)
+            where = f"for {end - start} new rows after {start} cached ones"
+            expect_close(rows, expected[start:end], name=name, where=where, axes=("row", "feature"))
+            if student.length(cache) != end:
+                raise Failure(None, f"After {end} rows the cache has {student.length(cache)} positions.")
 
 
 @check(stage=STAGE, id="step-advance", points=0, title="advance carries new tokens through the whole model")
@@ -40,10 +34,6 @@ def step_advance(student: Student, cases: Cases) -> None:
     ids = cases.ids(model, 6)
     cache = student.handle("ModelCache", model.config.n_layer)
     for start, end in ((0, 3), (3, 4), (4, 6)):
-        expect_close(
-            student.array("advance", ids[start:end], start, model, cache),
-            model.reference.logits(ids[:end])[-1],
-            name="advance",
-            where=f"for {end - start} new tokens at position {start}",
-            axes=("id",),
-        )
+        logits = student.array("advance", ids[start:end], start, model, cache)
+        where = f"for {end - start} new tokens at position {start}"
+        expect_close(logits, model.reference.logits(ids[:end])[-1], name="advance", where=where, axes=("id",))

@@ -4,50 +4,24 @@ import functools
 
 import pytest
 
-from autograder.bench.solved import solved
-from autograder.judge.framework import checks_of, find_check, run_check
-from autograder.judge.student import local_student
+from autograder.judge.bugs import NOT_WRITTEN
+from autograder.judge.framework import checks_of
 from autograder.notebooks.regions import CODE_STUB
-from autograder.stages import find_stage
+from autograder.stages import find_stage, sample_tests
 from autograder.stages.samples import Right, solved_cells, submissions_of
 
 STAGE = "prefill-decode"
-SEED = 20_011
 ALL = {check.id for check in checks_of(STAGE)}
+changed = functools.partial(sample_tests.changed, STAGE)
+results = functools.partial(sample_tests.results, STAGE)
 
 
-@functools.cache
-def _solved():
-    return vars(solved(STAGE))
+def lost(*changes, sources=(), **options):
+    return sample_tests.lost(STAGE, changed(*changes, sources=sources), **options)
 
 
-def student(*sources):
-    return local_student(namespace(*sources))
-
-
-def namespace(*sources):
-    """The solution, with definitions of its own after it."""
-    names = {**_solved(), "__name__": "student"}
-    for source in (*solved_cells(STAGE).values(), *sources):
-        exec(compile(source, "<student>", "exec"), names)
-    return names
-
-
-def passed(*sources, seed=SEED):
-    who = student(*sources)
-    return {check.id for check in checks_of(STAGE) if run_check(check, who, seed).passed}
-
-
-def message(check_id, *sources, seed=SEED):
-    return run_check(find_check(check_id), student(*sources), seed).told()
-
-
-def edited(mark, *replacements):
-    source = solved_cells(STAGE)[mark]
-    for old, new in replacements:
-        assert source.count(old) == 1
-        source = source.replace(old, new)
-    return source
+def message(check, *changes, sources=()):
+    return results(changed(*changes, sources=sources), only=check)[check].told()
 
 
 # Nothing for nothing
@@ -73,49 +47,23 @@ def decode_step(token_id, position, weights, cache):
     ],
 )
 def test_garbage_earns_nothing(body):
-    assert passed(PARTS.format(body=body)) == set()
+    assert lost(sources=[PARTS.format(body=body)]) == ALL
 
 
 @pytest.mark.parametrize(
     "body", ["return [0] * n_new", "return []", "raise ValueError('no')", "return None", "return list(range(n_new))"]
 )
 def test_a_generate_that_only_looks_like_one_earns_nothing(body):
-    lost = ALL - passed(f"def generate(prompt_ids, n_new, weights):\n    {body}")
-    assert lost == {"generate-ids", "generate-work", "decode-context-limit"}
-
-
-def test_answers_remembered_from_the_visible_inputs_earn_nothing():
-    recorder = """
-        table = {}
-        def key(ids, weights):
-            return (tuple(ids), weights.config, weights.wte.tobytes())
-        solved_prefill = prefill
-        def prefill(prompt_ids, weights, cache):
-            logits = solved_prefill(prompt_ids, weights, cache)
-            table[key(prompt_ids, weights)] = logits
-            return logits
-    """.replace("\n        ", "\n")
-    names = namespace(recorder)
-    who = local_student(names)
-    assert run_check(find_check("prefill-logits"), who, 0).passed
-    replay = """
-        def prefill(prompt_ids, weights, cache):
-            return table.get(key(prompt_ids, weights), np.zeros(weights.config.n_vocab))
-    """.replace("\n        ", "\n")
-    exec(replay, names)
-    assert run_check(find_check("prefill-logits"), who, 0).passed
-    assert not run_check(find_check("prefill-logits"), who, SEED).passed
+    source = f"def generate(prompt_ids, n_new, weights):\n    {body}"
+    assert lost(sources=[source]) == {"generate-ids", "generate-work", "decode-context-limit"}
 
 
 def test_the_unsolved_file_is_told_that_it_is_not_written():
-    names = {**_solved(), "__name__": "student"}
+    stubs = []
     for source in solved_cells(STAGE).values():
         head = source[: source.index('"""', source.index('"""') + 3) + 3]
-        exec(head + "\n    " + CODE_STUB.replace("\n", "\n    "), names)
-    for check in checks_of(STAGE):
-        result = run_check(check, local_student(names), SEED)
-        assert result.score == 0
-        assert result.bug is not None and result.bug.key == "not-written"
+        stubs.append(head + "\n    " + CODE_STUB.replace("\n", "\n    "))
+    assert {r.bug for r in results(changed(sources=stubs)).values()} == {NOT_WRITTEN}
 
 
 # Work
@@ -159,7 +107,7 @@ EVERYTHING = "feed, kv = list(prompt_ids) + new, {}"
 @pytest.mark.parametrize("next_feed", [NEWEST, EVERYTHING])
 def test_work_that_cannot_be_seen_is_held_against_nobody(next_feed):
     """Plain copies of every weight, and no function of the course."""
-    assert passed(INLINED.replace("{next}", next_feed)) == ALL
+    assert lost(sources=[INLINED.replace("{next}", next_feed)]) == set()
 
 
 @pytest.mark.parametrize("seen", ["wte", "c_attn", "gelu"])
@@ -172,9 +120,10 @@ def test_one_weight_or_function_used_as_it_is_makes_the_work_seen(seen):
     }[seen]  # fmt: skip
     assert INLINED.count(change[0]) == 1
     source = INLINED.replace(*change)
-    assert passed(source.replace("{next}", NEWEST)) == ALL
-    assert ALL - passed(source.replace("{next}", EVERYTHING)) == {"generate-work"}
-    assert "running the whole sequence again" in message("generate-work", source.replace("{next}", EVERYTHING))
+    assert lost(sources=[source.replace("{next}", NEWEST)]) == set()
+    again = source.replace("{next}", EVERYTHING)
+    assert lost(sources=[again]) == {"generate-work"}
+    assert "running the whole sequence again" in message("generate-work", sources=[again])
 
 
 # Honest, in ways one does not think of
@@ -182,28 +131,25 @@ def test_one_weight_or_function_used_as_it_is_makes_the_work_seen(seen):
 DECODE = "logits = decode_step(new_ids[-1], len(cache), weights, cache)"
 ONLY_WHILE_NEEDED = "if len(new_ids) < n_new:  # nothing is chosen after the last one"
 HONEST = {
-    "prefill also decodes": edited("generate", (DECODE, "logits = prefill([new_ids[-1]], weights, cache)")),
-    "the last id is fed where there is room": edited("generate", (ONLY_WHILE_NEEDED, "if len(cache) < n_ctx:")),
-    "float64 logits": edited(
-        "advance", ("@ weights.wte.T", "@ weights.wte.T.astype(np.float64)")
-    ),
-    "a position that is not the next is an IndexError": edited(
-        "decode-step", ("    return", "    if position != len(cache):\n        raise IndexError(position)\n    return")
-    ),
-    "keyword arguments": edited("generate", (DECODE, "logits = decode_step(token_id=new_ids[-1], position=len(cache), "
-                                             "weights=weights, cache=cache)")),
-    "a generator of ids": edited("generate", ("return new_ids", "return (i for i in new_ids)")),
-    "ids as NumPy scalars": edited("generate", ("int(logits.argmax())", "np.argmax(logits)")),
-    "rows appended one by one": edited(
-        "cached-block", ("layer_cache.append(k, v)", "for i in range(len(x)):\n        layer_cache.append("
-                         "k[:, i : i + 1], v[:, i : i + 1])")
-    ),
+    "prefill also decodes": ("generate", DECODE, "logits = prefill([new_ids[-1]], weights, cache)"),
+    "the last id is fed where there is room": ("generate", ONLY_WHILE_NEEDED, "if len(cache) < n_ctx:"),
+    "float64 logits": ("advance", "@ weights.wte.T", "@ weights.wte.T.astype(np.float64)"),
+    "a position that is not the next is an IndexError": (
+        "decode-step", "    return", "    if position != len(cache):\n        raise IndexError(position)\n    return"),
+    "keyword arguments": (
+        "generate", DECODE,
+        "logits = decode_step(token_id=new_ids[-1], position=len(cache), weights=weights, cache=cache)"),
+    "a generator of ids": ("generate", "return new_ids", "return (i for i in new_ids)"),
+    "ids as NumPy scalars": ("generate", "int(logits.argmax())", "np.argmax(logits)"),
+    "rows appended one by one": (
+        "cached-block", "layer_cache.append(k, v)",
+        "for i in range(len(x)):\n        layer_cache.append(k[:, i : i + 1], v[:, i : i + 1])"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("source", HONEST.values(), ids=HONEST)
-def test_honest_code_gets_every_point(source):
-    assert passed(source) == ALL
+@pytest.mark.parametrize("change", HONEST.values(), ids=HONEST)
+def test_honest_code_gets_every_point(change):
+    assert lost(change) == set()
 
 
 @pytest.mark.filterwarnings("ignore:a warning on stderr")
@@ -211,34 +157,30 @@ def test_honest_code_gets_every_point(source):
 def test_right_submissions_pass_on_any_seed(seed):
     for submission in submissions_of(STAGE):
         if isinstance(submission, Right):
-            assert passed(*submission.sources(find_stage(STAGE)).values(), seed=seed) == ALL, submission.name
+            assert lost(sources=submission.sources(find_stage(STAGE)).values(), seed=seed) == set(), submission.name
 
 
 # Details that decide
 
 
 def test_a_position_past_the_next_may_be_refused_and_not_replaced():
-    replaced = edited("decode-step", ("[token_id], position,", "[token_id], min(position, len(cache)),"))
-    assert ALL - passed(replaced) == {"decode-position"}
-    accident = edited("decode-step", ("    return", "    assert position == len(cache)\n    return"))
-    assert ALL - passed(accident) == {"decode-position"}
+    replaced = ("decode-step", "[token_id], position,", "[token_id], min(position, len(cache)),")
+    assert lost(replaced) == {"decode-position"}
+    accident = ("decode-step", "    return", "    assert position == len(cache)\n    return")
+    assert lost(accident) == {"decode-position"}
 
 
 def test_a_silent_limit_is_found_where_one_row_is_left_to_broadcast():
-    silent = edited("advance", ("if position < 0 or end > config.n_ctx:", "if position < 0:"))
+    silent = ("advance", "if position < 0 or end > config.n_ctx:", "if position < 0:")
     told = message("decode-context-limit", silent)
     assert "a chunk of 2 tokens after 12 cached" in told
     assert "broadcast" in told
 
 
-@pytest.mark.parametrize("ids", ["np.asarray(token_ids) % config.n_vocab", "np.clip(token_ids, 0, config.n_vocab - 1)"])
-def test_an_id_outside_the_vocabulary_must_not_be_repaired(ids):
-    repaired = edited(
-        "advance",
-        ("if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:"),
-        ("weights.wte[np.asarray(token_ids)]", f"weights.wte[{ids}]"),
-    )
-    assert passed(repaired) == ALL - {"decode-context-limit"}
+def test_an_id_outside_the_vocabulary_must_not_be_repaired():
+    unchecked = ("advance", "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:")
+    repaired = ("advance", "np.asarray(token_ids)", "np.asarray(token_ids) % config.n_vocab")
+    assert lost(unchecked, repaired) == {"decode-context-limit"}
 
 
 @pytest.mark.parametrize(
@@ -250,13 +192,13 @@ def test_an_id_outside_the_vocabulary_must_not_be_repaired(ids):
     ],
 )
 def test_layers_without_rows_are_told(layers, told):
-    source = edited("advance", ("zip(weights.blocks, cache.layers, strict=True)", f"zip(weights.blocks, {layers})"))
-    assert told in message("prefill-cache", source)
+    zipped = ("advance", "zip(weights.blocks, cache.layers, strict=True)", f"zip(weights.blocks, {layers})")
+    assert told in message("prefill-cache", zipped)
 
 
 def test_prefill_is_judged_before_decode_step_is_written():
     unwritten = "def decode_step(token_id, position, weights, cache):\n    raise NotImplementedError()"
-    assert run_check(find_check("prefill-in-chunks"), student(unwritten), SEED).passed
+    assert results(changed(sources=[unwritten]), only="prefill-in-chunks")["prefill-in-chunks"].passed
 
 
 def test_a_prompt_after_decode_steps_does_not_begin_anew():
@@ -269,24 +211,16 @@ def prefill(prompt_ids, weights, cache):
         raise ValueError("empty")
     return advance(prompt_ids, 0 if hasattr(cache, "decoding") else len(cache), weights, cache)
 """
-    assert ALL - passed(anew) == {"prefill-in-chunks"}
-    assert "after a prompt of 4 tokens and 2 decode steps" in message("prefill-in-chunks", anew)
+    assert lost(sources=[anew]) == {"prefill-in-chunks"}
+    assert "after a prompt of 4 tokens and 2 decode steps" in message("prefill-in-chunks", sources=[anew])
 
 
 def test_too_few_ids_are_no_work_to_be_counted():
-    short = edited("generate", ("while len(new_ids) < n_new:", "while len(new_ids) < min(n_new, 4):"))
+    short = ("generate", "while len(new_ids) < n_new:", "while len(new_ids) < min(n_new, 4):")
     assert "generate returned 4 ids where n_new is 14" in message("generate-work", short)
 
 
 def test_every_failing_length_is_listed():
-    at_multiples = edited(
-        "prefill", ("    return", "    if len(prompt_ids) % 4 == 0:\n        prompt_ids = prompt_ids[:-1]\n    return")
-    )
-    assert "Failing prompt lengths: 4, 8, 12, 32, 64 (of 1 to 13, 19, 26, 32, 37, 64, 65, 129)" in message(
-        "prefill-logits", at_multiples
-    )
-
-
-def test_a_changed_prompt_costs_the_checks_that_see_it():
-    grown = edited("generate", ("new_ids = []", "new_ids = []\n    prompt_ids.append(0)"))
-    assert "changed one of its arguments" in message("generate-ids", grown)
+    short = "    if len(prompt_ids) % 4 == 0:\n        prompt_ids = prompt_ids[:-1]\n    return"
+    told = message("prefill-logits", ("prefill", "    return", short))
+    assert "Failing prompt lengths: 4, 8, 12, 32, 64 (of 1 to 13, 19, 26, 32, 37, 64, 65, 129)" in told

@@ -8,6 +8,7 @@ import pytest
 from autograder.judge.reference import Reference
 from autograder.judge.variants import variant
 from autograder.toolkit.model import GPT2Config, fingerprint, random_model, tensors_of
+from autograder.toolkit.model.weights import replace_tensor
 
 SHAPES = [
     GPT2Config(n_layer=1, n_head=1, n_embd=8, n_ctx=16, n_vocab=11),
@@ -65,9 +66,12 @@ def test_logits_are_of_a_common_size_and_every_mistake_shows(config, seed):
         (slice(1, None), "qkv-kqv"),
         (slice(None), "qkv-qvk"),
         (slice(2, None), "scores-unscaled"),
-        (slice(None), "norm-no-bias"),
-        (slice(None), "norm-no-weight"),
-        (slice(None), "biases-missing"),
         (slice(None), "no-final-layer-norm"),
     ]:
         assert change(rows, variant(reference, mistake)) > 0.1, mistake
+    for kind, ending, plain in (("ln_", "weight", 1.0), ("ln_", "bias", 0.0), ("c_", "bias", 0.0)):
+        weights = random_model(config, seed)
+        for name, array in tensors_of(weights).items():
+            if kind in name and name.endswith(ending):
+                weights = replace_tensor(weights, name, np.full_like(array, plain))
+        assert change(model=Reference(weights)) > 0.1, f"{kind} {ending}"

@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import autograder
-from autograder.judge.notebook_check import CheckFailed
+from autograder.notebooks.check_cell import CheckFailed
 from autograder.notebooks.parity import of_notebook
 from autograder.places import ROOT
 from autograder.stages import STAGES

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.numpy import save_file  # noqa: E402
 
-from autograder.judge.llama import LlamaReference  # noqa: E402
+from autograder.stages.chat_model.llama import LlamaReference  # noqa: E402
 from autograder.toolkit.chat.config import LlamaConfig, config_to_hf  # noqa: E402
 from autograder.toolkit.chat.load import load_llama  # noqa: E402
 from autograder.toolkit.chat.random_weights import random_llama  # noqa: E402

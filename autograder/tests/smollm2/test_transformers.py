@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from autograder.cli.fetch_package import PACKAGES  # noqa: E402
-from autograder.judge.llama import LlamaReference  # noqa: E402
 from autograder.places import ROOT  # noqa: E402
+from autograder.stages.chat_model.llama import LlamaReference  # noqa: E402
 from autograder.toolkit.chat.load import chat_folder  # noqa: E402
 
 PROMPTS = (

@@ -6,7 +6,7 @@ import tempfile
 import pytest
 
 import autograder
-from autograder.judge.notebook_check import CheckFailed
+from autograder.notebooks.check_cell import CheckFailed
 from autograder.stages.samples import solved_cells
 
 SOLVED = {"gelu": solved_cells("forward-pass")["gelu"]}

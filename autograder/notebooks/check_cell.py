@@ -59,7 +59,7 @@ def _as_html(heading: str, result: Result) -> str:
     sentences = result.message.splitlines()
     return (
         Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
-        .get_template("notebook_check.html")
+        .get_template("check_cell.html")
         .render(
             passed=result.passed,
             heading=heading,

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from autograder.judge.cases import Cases, JudgeModel
-from autograder.judge.llama import LlamaReference
+from autograder.stages.chat_model.llama import LlamaReference
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.chat.random_weights import random_llama
 from autograder.toolkit.chat.weights import replace_tensor

@@ -1,4 +1,4 @@
-"""A request to generate: a prompt, and the ids that must come."""
+"""A request to a function that generates: a prompt, and the greedy ids that must come."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from autograder.judge.student import Student, StudentError
 from autograder.judge.words import count, tokens
 
 CLEAR = 0.02  # a greedy choice counts when the best logit leads by this much; float32 moves a logit by 1e-5
+DRAWS = 6  # prompts or models that are tried for one with clear ids
+Answer = list[int] | StudentError
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,10 @@ class Request:
 
     @property
     def where(self) -> str:
-        return f"for a prompt of {tokens(len(self.prompt))} on {self.model.about}"
+        asked = f"for a prompt of {tokens(len(self.prompt))} and {count(self.n_new, 'new id')} on {self.model.about}"
+        n_ctx = self.model.config.n_ctx
+        fits = len(self.prompt) + self.n_new - 1 == n_ctx
+        return f"{asked}, which just fits into n_ctx = {n_ctx}: the last id needs no row" if fits else asked
 
     def shorter(self) -> Request:
         """The same request for one id less."""
@@ -37,17 +42,29 @@ class Request:
         model, prompt, clear = self.model.with_ids_exchanged(one, wanted, self.prompt, self.clear)
         return Request(model, prompt, self.n_new, clear)
 
-    def is_right(self, ids: list[int] | StudentError) -> bool:
+    def ask(self, student: Student, name: str) -> Answer:
+        """The ids that the student's function gives, or the error that it raises."""
+        try:
+            return student.ids(name, self.prompt, self.n_new, self.model)
+        except StudentError as error:
+            if error.unwritten:
+                raise
+            return error
+
+    def is_right(self, ids: Answer) -> bool:
         return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear
 
-    def fault(self, ids: list[int] | StudentError) -> str:
+    def first_wrong(self, ids: list[int]) -> int:
+        """The index of the first new id that is not the greedy one."""
+        return next(i for i, (a, b) in enumerate(zip(ids, self.clear, strict=False)) if a != b)
+
+    def fault(self, name: str, ids: Answer) -> str:
         """What is wrong with an answer, in a sentence."""
         if isinstance(ids, StudentError):
             return f"{ids.sentence[:-1]}, {self.where}."
         if len(ids) != self.n_new:
-            return f"generate returned {count(len(ids), 'id')} where n_new is {self.n_new} ({self.where})."
-        first = next(i for i, (a, b) in enumerate(zip(ids, self.clear, strict=False)) if a != b)
-        return f"New id {first + 1} of {self.n_new} is not the greedy one ({self.where})."
+            return f"{name} returned {count(len(ids), 'id')} where n_new is {self.n_new} ({self.where})."
+        return f"New id {self.first_wrong(ids) + 1} of {self.n_new} is not the greedy one ({self.where})."
 
 
 def lively(model: JudgeModel) -> JudgeModel:
@@ -58,13 +75,13 @@ def lively(model: JudgeModel) -> JudgeModel:
 
 def draw_request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int, begin: Iterable[int] = ()) -> Request:
     """A request with a prompt of `begin` and n_prompt random ids."""
-    prompts = ([*begin, *cases.ids(model, n_prompt, "request", n_new, i)] for i in range(6))
+    prompts = ([*begin, *cases.ids(model, n_prompt, "request", n_new, i)] for i in range(DRAWS))
     return _clearest(((model, prompt) for prompt in prompts), n_new)
 
 
 def draw_elsewhere(cases: Cases, request: Request) -> Request:
     """The same request to another model of the same shape."""
-    seeds = (cases.number("elsewhere", i) for i in range(6))
+    seeds = (cases.number("elsewhere", i) for i in range(DRAWS))
     models = (lively(random_judge_model(request.model.config, seed)) for seed in seeds)
     return _clearest(((model, request.prompt) for model in models), request.n_new)
 
@@ -80,13 +97,3 @@ def _clearest(candidates: Iterable[tuple[JudgeModel, list[int]]], n_new: int) ->
         if n_clear == n_new:
             break
     return best
-
-
-def ask(student: Student, request: Request) -> list[int] | StudentError:
-    """The ids that the student's generate gives, or the error that it raises."""
-    try:
-        return student.ids("generate", request.prompt, request.n_new, request.model)
-    except StudentError as error:
-        if error.unwritten:
-            raise
-        return error
