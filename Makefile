@@ -61,6 +61,7 @@ bench-figures: $(BENCH)
 bench-class: $(CLUSTER)
 	@$(PY) -m autograder.bench.class_
 	@$(PY) -m autograder.bench.cluster
+	@$(PY) -m autograder.bench.large_class
 
 mutants: $(INSTALLED)
 	@$(PY) -m autograder.mutants

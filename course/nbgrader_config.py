@@ -20,24 +20,14 @@ c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}?timeout=60"  # 
 c.CourseDirectory.course_id = "prefix-cache"  # the exchange, JupyterHub and PostgreSQL need one
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", "feedback"]
 
-# Submissions are read by our exporter, which copes with damaged files, and graded without a notebook kernel: the
-# notebook is rebuilt from source/, the checks judge it from another process, and nbgrader stores the scores. All of its
-# metadata are the course's own, so nothing is left for nbgrader's CheckCellMetadata to find.
+# Submissions are marked by the course's own loop, without a notebook kernel: the notebook is rebuilt from source/, the
+# checks judge it from another process, and the scores go to the gradebook as nbgrader's own steps would store them.
+# nbgrader's lists of preprocessors for autograde have no part in it; its penalties for late submissions have.
 c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
 c.SubmissionExporter.require_sandbox = False  # True: grade nothing without a sandbox (bubblewrap or Landlock)
 # c.SubmissionExporter.allow_unsandboxed = True  # let root grade without one too, as in a container for this alone
 # c.SubmissionExporter.display_run = True  # show what the student's own cells print and draw in the feedback
 # c.SubmissionExporter.display_seconds = 60  # the longest that this may take for one notebook
-c.Autograde.sanitize_preprocessors = [
-    "autograder.grading.preprocessors.RebuildFromSource",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-]
-c.Autograde.autograde_preprocessors = [
-    "autograder.grading.preprocessors.WriteScores",
-    "autograder.grading.preprocessors.SaveScores",
-    "nbgrader.preprocessors.AssignLatePenalties",
-]
 
 # What a learning platform gives for download goes to downloaded/ASSIGNMENT/archive/, zipped or not, and then
 # `nbgrader zip_collect ASSIGNMENT` puts it into submitted/. The names of files that are known:

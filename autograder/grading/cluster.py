@@ -14,16 +14,21 @@ import pickle
 import re
 import tempfile
 import threading
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
-from distributed import Client, Future, KilledWorker
+from distributed import Client, Future, KilledWorker, as_completed
 
 from autograder.grading.grade import GradingError
 from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.submission import Marked, submitted_notebook
 from autograder.notebooks.document import read_bytes
+from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import SandboxMissing, find_isolation
 from autograder.stages import Stage, versions
 
@@ -51,44 +56,46 @@ class Cluster:
         if not threads:
             self._client.close()
             raise ClusterProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
-        self.jobs = max(AHEAD * threads, 16)  # workers may be added
+        self.window = max(AHEAD * threads, 16)  # workers may be added
         self.notice = f"Marking on {threads} threads of Dask workers; dashboard: {self._client.dashboard_link}"
         self._stage = marking.stage
         shared = _pack(marking)
         self._name = hashlib.sha256(shared).hexdigest()
         # The result of a task, which is run again when the worker that has it ends
         self._shared = self._client.submit(_same, shared, key=f"autograder-course-{self._name}")
-        self._running: set[Future] = set()
+        self._students: dict[str, str] = {}  # by the keys of their futures
+        self._ended = as_completed(loop=self._client.loop)
+        self._came: deque[tuple[str, Callable[[], Marked]]] = deque()
         self._stopped = False
-        self._guard = threading.Lock()
 
-    def mark(self, handed_in: HandedIn) -> Marked:
-        """The marks; raises what marking raised, and GradingError when no worker could."""
-        job = _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)
-        with self._guard:
-            if self._stopped:
-                raise GradingError("the run was stopped")
-            future = self._client.submit(_mark, self._shared, job, pure=False)
-            self._running.add(future)
+    def begin(self, student: str, handed_in: HandedIn) -> None:
+        """Have a submission marked; `next` gives what came of it."""
         try:
-            ok, value = pickle.loads(future.result())
-        except KilledWorker:
-            raise GradingError("worker after worker ended while it was marked; run it again.") from None
-        except CancelledError:
-            reason = "the run was stopped" if self._stopped else "the Dask scheduler went away; run it again."
-            raise GradingError(reason) from None
-        finally:
-            with self._guard:
-                self._running.discard(future)
-        if not ok:
-            raise value
-        return value
+            job = _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)
+        except (NotebookError, OSError) as error:
+            self._came.append((student, partial(_raise, error)))
+            return
+        future = self._client.submit(_mark, self._shared, job, pure=False)
+        self._students[future.key] = student
+        self._ended.add(future)
+
+    def next(self) -> tuple[str, Callable[[], Marked]]:
+        """The student whose submission is marked next, and what gives the marks or raises what marking raised."""
+        if not self._came:
+            ended = self._ended.next_batch()
+            done = [future for future in ended if future.status == "finished"]
+            answers: dict[Future, bytes] = {}
+            with contextlib.suppress(CancelledError):  # without the scheduler
+                answers = dict(zip(done, self._client.gather(done), strict=True))  # all that are there in one message
+            for future in ended:
+                came = partial(_marks, answers[future]) if future in answers else partial(_raise, _why_none(future))
+                self._came.append((self._students.pop(future.key), came))
+        return self._came.popleft()
 
     def stop(self) -> None:
-        """Take back every job; whoever waits for one gets GradingError."""
-        with self._guard:
-            self._stopped = True
-            self._client.cancel(list(self._running), force=True)
+        """Take back every job."""
+        self._stopped = True
+        self._client.cancel(list(self._ended.futures), force=True)
 
     def close(self) -> None:
         """End the workers' markers of this run, and leave the cluster."""
@@ -96,6 +103,26 @@ class Cluster:
             if not self._stopped:
                 self._client.run(_end, self._name, on_error="ignore")
         self._client.close()
+
+
+def _marks(answer: bytes) -> Marked:
+    ok, value = pickle.loads(answer)
+    if not ok:
+        raise value
+    return value
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def _why_none(future: Future) -> Exception:
+    if future.status != "error":
+        return GradingError("the Dask scheduler went away; run it again.")
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return GradingError("worker after worker ended while it was marked; run it again.")
+    return error
 
 
 @dataclass(frozen=True)

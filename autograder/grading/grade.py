@@ -1,6 +1,6 @@
 """Grades one submission's code: runs its cells in a worker, judges every check from here.
 
-The one way a score comes about, whoever asks: nbgrader's preprocessor, `autograder test`, a whole class at once.
+The one way a score comes about, whoever asks: a class at once, `autograder test`.
 """
 
 from __future__ import annotations

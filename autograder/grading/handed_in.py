@@ -13,9 +13,9 @@ from nbgrader.utils import as_timezone, parse_utc
 _LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submission
 
 
-def may_be_copied(path: Path, known: set[str]) -> bool:
-    """Whether nbgrader may copy the file to the marked folder: only files that the course knows."""
-    if path.name not in known or path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
+def may_be_copied(path: Path) -> bool:
+    """Whether a file that a student handed in may be copied to the marked folder."""
+    if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
         return False
     return path.stat().st_size <= _LARGEST_COPIED
 

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -48,6 +49,7 @@ class Marking:
     course: Path
     stage: Stage
     source_notebook: dict[str, Any]
+    points: Mapping[str, float]  # the most of each cell, as the gradebook has them
     given: Path | None
     limits: Limits | None
     isolation: Isolation  # as the command found it: no marker looks again
@@ -61,26 +63,41 @@ class Marking:
             key=handed_in.key,
             source_notebook=self.source_notebook,
             given=self.given,
-            limits=self.limits,
             start_worker=start_worker,
+            points=self.points,
+            isolation=self.isolation.missing or self.isolation.mode,
+            limits=self.limits,
             display_seconds=self.display_seconds,
         )
 
 
 class Markers:
-    """As many markers as threads ask at the same time."""
+    """As many markers as threads ask at the same time; `begin` and `next` bring so many threads of their own.
 
-    def __init__(self, marking: Marking):
+    jobs: how many submissions are marked at a time, as many as this machine can if None.
+    """
+
+    notice = ""
+
+    def __init__(self, marking: Marking, jobs: int | None = None):
         self._marking = marking
+        jobs = jobs or default_jobs()
+        self.window = jobs + 2  # how many may be begun and not taken, so that no marker waits for the command
+        self._threads = ThreadPoolExecutor(jobs)
+        self._ended: queue.SimpleQueue[tuple[str, Future[Marked]]] = queue.SimpleQueue()
         self._all: list[_Marker] = []
         self._free: list[_Marker] = []
         self._stopped = False
         self._guard = threading.Lock()
 
-    @property
-    def jobs(self) -> int:
-        """How many submissions this machine marks at a time."""
-        return default_jobs()
+    def begin(self, student: str, handed_in: HandedIn) -> None:
+        """Have a submission marked; `next` gives what came of it."""
+        self._threads.submit(self.mark, handed_in).add_done_callback(lambda ended: self._ended.put((student, ended)))
+
+    def next(self) -> tuple[str, Callable[[], Marked]]:
+        """The student whose submission is marked next, and what gives the marks or raises as `mark` does."""
+        student, ended = self._ended.get()
+        return student, ended.result
 
     def mark(self, handed_in: HandedIn) -> Marked:
         """The marks; raises what marking raised, and GradingError when the marker ends."""
@@ -113,6 +130,7 @@ class Markers:
 
     def stop(self) -> None:
         """End every marker, whatever it does; whoever waits for one gets GradingError."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with self._guard:
             self._stopped = True
             for marker in self._all:
@@ -120,6 +138,7 @@ class Markers:
 
     def close(self) -> None:
         """End the markers. To be called when nobody waits for one."""
+        self._threads.shutdown()
         for marker in self._all:
             marker.stop()
         for marker in self._all:

@@ -39,6 +39,7 @@ class Rebuilt:
     runs: tuple[Cell, ...]
     notes: tuple[Note, ...]
     missing: tuple[NotInMarking, ...]  # names that the submission's own cells define, and marking does not have
+    unanswered: frozenset[str] = frozenset()  # the student's cells that are as they were released
 
 
 @dataclass
@@ -93,9 +94,10 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
         _note_missing_functions(places, extras, notes)
     trusted = _assemble(places, filled, _within_limits(extras, notes))
     metadata = copy.deepcopy(source_notebook["metadata"])
-    return Rebuilt(
-        {"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, runs, tuple(notes), missing
-    )
+    notebook = {"cells": trusted, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    students = [place for place in places if place.kind in ("solution", "written")]
+    unanswered = frozenset(place.call for place in students if filled[place.index]["source"] == place.source)
+    return Rebuilt(notebook, runs, tuple(notes), missing, unanswered)
 
 
 def cells_to_show(trusted: dict[str, Any]) -> list[Cell]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from autograder.grading.notes import Note
 from autograder.judge.bugs import Bug
@@ -84,7 +86,8 @@ def record_path(autograded: Path, assignment: str, student: str) -> Path:
 
 def write_record(autograded: Path, record: Record, group: bool = False) -> None:
     """group: other accounts of the folder's group may replace it."""
-    _write_json(record_path(autograded, record.assignment, record.student), asdict(record), group)
+    with _file(record_path(autograded, record.assignment, record.student), group) as file:
+        file.write(_as_json(record) + "\n")
 
 
 def read_record(autograded: Path, assignment: str, student: str) -> Record | None:
@@ -107,25 +110,37 @@ def unreadable(autograded: Path, assignment: str, student: str) -> str | None:
     return None
 
 
-def read_records(autograded: Path, assignment: str) -> list[Record]:
-    """All records of an assignment, by student."""
+def each_record(autograded: Path, assignment: str) -> Iterator[Record]:
+    """All records of an assignment that can be read, by student, one after the other."""
     folder = autograded / ".records" / assignment
-    students = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
-    found = [read_record(autograded, assignment, student) for student in students]
-    return [record for record in found if record is not None]
+    for student in sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else ():
+        if (record := read_record(autograded, assignment, student)) is not None:
+            yield record
+
+
+def read_records(autograded: Path, assignment: str) -> list[Record]:
+    """All of them at once."""
+    return list(each_record(autograded, assignment))
 
 
 def write_report(autograded: Path, assignment: str, group: bool = False) -> Path:
-    """Put all records of an assignment into one file, autograded/report-ASSIGNMENT.json."""
+    """Put all records of an assignment into one file, autograded/report-ASSIGNMENT.json, with a line for each."""
     path = autograded / f"report-{assignment}.json"
-    _write_json(path, [asdict(record) for record in read_records(autograded, assignment)], group)
+    with _file(path, group) as file:
+        file.write("[")
+        for number, record in enumerate(each_record(autograded, assignment)):  # however many there are
+            file.write((",\n" if number else "\n") + _as_json(record))
+        file.write("\n]\n")
     return path
 
 
-def _write_json(path: Path, value: Any, group: bool) -> None:
+def _as_json(record: Record) -> str:
+    """On one line, and by way of vars: an indent and dataclasses.asdict both take much longer than all else here."""
+    return json.dumps(record, default=vars, ensure_ascii=False)
+
+
+def _file(path: Path, group: bool) -> AbstractContextManager[TextIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     if group:
         share(path.parent)
-    with whole_file(path, group) as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-        file.write("\n")
+    return whole_file(path, group)

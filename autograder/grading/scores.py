@@ -5,13 +5,22 @@ from __future__ import annotations
 import hashlib
 import math
 import textwrap
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autograder.judge.framework import Result
 
 MAX_MESSAGE = 4000
 _WIDTH = 76  # of a message: neither the feedback page nor the formgrader in JupyterLab breaks lines
+
+
+@dataclass(frozen=True)
+class ForGradebook:
+    """What the gradebook takes of a marked submission."""
+
+    scores: Mapping[str, float | None]  # by the cell's name; None where a person gives them
+    unanswered: frozenset[str] = frozenset()  # the student's cells that are as they were released
 
 
 def score_outputs(score: float, message: str) -> list[dict[str, Any]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from autograder.grading.display import Shown, show
 from autograder.grading.grade import Limits, SubmissionResult, grade_submission
+from autograder.grading.marked_notebook import marked_notebook, rubrics_of
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
+from autograder.grading.scores import ForGradebook, answers, on_scale
 from autograder.grading.seed import check_seed, code_digest
 from autograder.judge.cases import forget_passes
 from autograder.judge.framework import Result
@@ -34,19 +36,23 @@ class Job:
     source_notebook: dict[str, Any]
     given: Path | None
     start_worker: Callable[[Path | None], Worker]
+    points: Mapping[str, float]  # the most of each cell, as the gradebook has them
+    isolation: str  # what keeps the student's code apart, or a sentence on what does not
     limits: Limits | None = None
     display_seconds: float | None = None  # for the display run; None where the course wants none
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A graded submission: the trusted notebook, not yet with its scores, and the result."""
+    """A graded submission. The points are on the gradebook's scale, which is the one that counts."""
 
-    notebook: dict[str, Any]
+    notebook: str  # the trusted one with its scores, as it is written
     result: SubmissionResult
+    stored: ForGradebook
+    answers: dict[str, str]  # a digest of each that a person marks
     file: str
     digest: str  # of the submitted file
-    shown: Shown  # by the display run; nothing without one
+    isolation: str
 
 
 def mark(job: Job) -> Marked:
@@ -71,7 +77,19 @@ def mark(job: Job) -> Marked:
         shown = show(cells_to_show(rebuilt.notebook), job.given, job.start_worker, job.display_seconds)
     if shown.problem:
         notes += (Note("display", None, f"Charts could not be drawn: {shown.problem}."),)
-    return Marked(rebuilt.notebook, replace(result, notes=notes), _name(path.name), file_digest(path), shown)
+    results = {r.id: on_scale(r, job.points[r.id]) for r in result.results}
+    by_hand = {name: 0.0 if name in rebuilt.unanswered else None for name in job.points}
+    return Marked(
+        notebook=marked_notebook(
+            rebuilt.notebook, results, str(job.stage.version), shown.outputs, rubrics_of(job.source_notebook)
+        ),
+        result=replace(result, results=tuple(results.values()), notes=notes),
+        stored=ForGradebook(by_hand | {r.id: r.score for r in results.values()}, rebuilt.unanswered),
+        answers=answers(rebuilt.notebook),
+        file=_name(path.name),
+        digest=file_digest(path),
+        isolation=job.isolation,
+    )
 
 
 def _with_places(result: SubmissionResult, missing: tuple[NotInMarking, ...]) -> SubmissionResult:

@@ -15,17 +15,19 @@ STAGE = find_stage("save-and-reuse")
 
 
 def test_a_run_is_measured_after_its_first_tenth_and_without_what_was_marked_before():
-    from autograder.bench.cluster import Meter
+    from autograder.bench.cluster import Meter, Sample
 
     meter = Meter()
-    meter.settled_at = [(0.0, 0.0, 1.0)] * 5 + [(10.0 + n, 0.1 * n, 100.0 + n) for n in range(20)]
+    meter.samples = [Sample(n + 1, 0.0, 0.0, 1.0) for n in range(5)]
+    meter.samples += [Sample(6 + n, 10.0 + n, 0.1 * n, 100.0) for n in range(20)]
     run = meter.run(4, before=5)
-    assert (run.submissions, run.seconds, run.mb) == (17, 17.0, (110.0, 119.0))
+    assert (run.submissions, run.seconds) == (17, 17.0)
     assert run.throughput == 1.0 and run.parent == pytest.approx(0.1)
 
 
-def test_a_simulated_class_that_is_stopped_and_run_again_loses_nothing(tmp_path):
-    from autograder.bench.cluster import simulate
+def test_a_simulated_class_that_is_killed_and_run_again_loses_nothing(tmp_path):
+    from autograder.bench.large_class import simulate
 
-    run, wrong = simulate(tmp_path, STAGE, 24, threads=4, seconds=0.01, db=None)
-    assert wrong == 0 and run.workers == 4 and run.submissions > 0
+    found = simulate(tmp_path, STAGE, 40, threads=4, seconds=0.01)
+    assert 0 < found.before < 40 and found.wrong == 0 and found.stored == 40
+    assert found.run.workers == 4 and found.run.submissions > 0

@@ -19,7 +19,7 @@ from autograder.grading.seed import student_key
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import LIMITS, Isolation, find_isolation
 from autograder.stages.samples import submissions_of
-from autograder.tests.course import ALL, NAME, STAGE, Course, own_cell
+from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course, own_cell
 from autograder.tests.modes import in_each
 from autograder.tests.waiting import wait_until
 
@@ -46,6 +46,7 @@ def marking(course, **changes):
         "course": course.folder,
         "stage": STAGE,
         "source_notebook": json.loads((source / NAME).read_text(encoding="utf-8")),
+        "points": {check.id: check.points for check in CHECKS.values()},
         "given": source / "given.py",
         "limits": Limits(),
         "isolation": find_isolation(),

@@ -8,11 +8,12 @@ import re
 import shutil
 
 import pytest
-from nbgrader.preprocessors import SaveAutoGrades
 
 from autograder.grading import batch, class_run
+from autograder.grading.gradebook import ClassGradebook
 from autograder.grading.outcome import NOT_GRADED_LINE, Watcher
 from autograder.grading.records import read_record, write_record
+from autograder.grading.scores import ForGradebook
 from autograder.tests.course import CHECKS, NAME, STAGE, Course
 from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, run
 
@@ -218,15 +219,16 @@ def test_a_record_that_cannot_be_written_is_told_of(course, monkeypatch):
 
 
 def test_scores_that_cannot_be_stored_are_no_other_students_loss(course, monkeypatch):
-    store = SaveAutoGrades._add_score
+    store = ClassGradebook.store
 
-    def fails(self, cell, resources):
-        if self.student_id == "adele":
-            raise ValueError("a score that the gradebook does not take")
-        store(self, cell, resources)
+    def fails(self, student, marked, *values, **options):
+        if student == "adele":
+            scores = dict(marked.scores) | {next(iter(CHECKS)): "a score that the gradebook does not take"}
+            marked = ForGradebook(scores, marked.unanswered)
+        store(self, student, marked, *values, **options)
 
-    monkeypatch.setattr(SaveAutoGrades, "_add_score", fails)
-    assert grade_here(course, monkeypatch) == "nbgrader could not go on with it; see the messages above."
+    monkeypatch.setattr(ClassGradebook, "store", fails)
+    assert grade_here(course, monkeypatch) == "its marks could not be stored; see the messages above."
     assert read_record(course.folder / "autograded", STAGE.assignment, "adele").status == "not graded"
 
 

@@ -1,61 +1,21 @@
 """The gradebook on a PostgreSQL server, started here for the occasion: the same marks as in SQLite."""
 
-import glob
-import importlib.util
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
-
 import pytest
 
+from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.notebooks.build import build
 from autograder.places import ROOT
 from autograder.stages.samples import Wrong, submissions_of
 from autograder.tests.course import CHECKS, STAGE, Course, own_cell
 from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, marks, run, start
 
-
-def programs():
-    """The folder of PostgreSQL's programs, which Debian keeps out of PATH."""
-    found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else []
-    folders += map(Path, sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True))
-    return next((folder for folder in folders if (folder / "initdb").is_file()), None)
-
-
-pytestmark = [
-    pytest.mark.skipif(programs() is None, reason="PostgreSQL's server is not installed (apt install postgresql)"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("psycopg") is None, reason="psycopg is not installed (pip install 'psycopg[binary]')"
-    ),
-]
+pytestmark = pytest.mark.skipif(why_none() != "", reason=why_none() or "PostgreSQL is there")
 
 
 @pytest.fixture(scope="module")
 def server():
-    """The URL of a database on a server that listens in a folder, and to nobody else."""
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-", dir="/tmp"))  # short: a socket's path has a hundred characters
-    as_user = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
-        user = next((u for u in ("postgres", "nobody") if u in {p.pw_name for p in pwd.getpwall()}), None)
-        if user is None:
-            pytest.skip("there is no unprivileged user for the server")
-        as_user = {"user": user}
-        shutil.chown(folder, user)
-    command = {"check": True, "capture_output": True, "cwd": folder, "timeout": 120, **as_user}
-    data = str(folder / "data")
-    control = [str(programs() / "pg_ctl"), "-D", data, "-w"]
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -F"
-    subprocess.run([str(programs() / "initdb"), "-D", data, "-U", "course", "-A", "trust", "--no-sync"], **command)
-    subprocess.run(
-        [*control, "-l", str(folder / "log"), "-o", options, "start"], **{**command, "capture_output": False}
-    )
-    yield f"postgresql+psycopg://course@/postgres?host={folder}"
-    subprocess.run([*control, "-m", "immediate", "stop"], **command)
-    shutil.rmtree(folder, ignore_errors=True)
+    with local_postgresql() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

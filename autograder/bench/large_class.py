@@ -1,0 +1,150 @@
+"""Marks a large class on a Dask cluster of this machine, where marking is only simulated.
+
+    python -m autograder.bench.large_class [--n 10000] [--seconds 0.3] [--threads 200] [--sqlite]
+
+A real scheduler, real workers, and a PostgreSQL server with commits that wait for the disk; each worker waits as long
+as marking takes and gives the marks of one submission, and all else is as it is. The command is killed on the way and
+run again: nothing may be lost, and nothing that was stored marked twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import pickle
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.bench.cluster import Meter, Run, grade, line, make_class
+from autograder.bench.local_cluster import local_cluster
+from autograder.bench.local_postgresql import local_postgresql, why_none
+from autograder.grading import cluster
+from autograder.grading.marker import HandedIn, Markers, Marking
+from autograder.grading.outcome import Watcher
+from autograder.grading.records import GRADED, each_record
+from autograder.grading.submission import Marked
+from autograder.stages import Stage, find_stage
+from autograder.toolkit.threads import use_one_thread
+
+GOAL_PARENT = 0.005  # seconds of the parent's processor for a submission: one parent feeds fifty machines
+KILLED_AT = 0.05  # of the class
+SHOWN_AT = (0.1, 0.5, 1.0)  # the memory
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The second run. wrong: how many marks were lost or replaced. mb: the memory at each part of the class."""
+
+    run: Run
+    before: int  # submissions that the killed run had stored
+    wrong: int
+    stored: int  # submissions with a score in the gradebook
+    mb: dict[float, float]
+
+
+def simulate(folder: Path, stage: Stage, number: int, threads: int, seconds: float, db: str | None = None) -> Simulated:
+    """A class whose marking takes so many seconds and no processor. db: a gradebook's URL, if not in a file."""
+    course, private = folder / "simulated", folder / "cluster-simulated"
+    make_class(course, stage, number, db)
+    private.mkdir()
+    with local_cluster(private, 2, max(1, threads // 2)) as dask:
+        first = multiprocessing.get_context("spawn").Process(
+            target=grade_simulated, args=(course, stage.name, dask.address, seconds, Watcher())
+        )
+        first.start()
+        while first.is_alive() and stored_records(course, stage) < KILLED_AT * number:
+            time.sleep(0.1)
+        first.kill()
+        first.join()
+        before = graded_at(course, stage)
+        meter = Meter()
+        grade_simulated(course, stage.name, dask.address, seconds, meter)
+    after = graded_at(course, stage)
+    wrong = sum(after.get(student) != when for student, when in before.items()) + number - len(after)
+    mb = {part: next(s.mb for s in meter.samples if s.settled >= part * meter.samples[-1].settled) for part in SHOWN_AT}
+    return Simulated(meter.run(threads, len(before)), len(before), wrong, scored(course, stage, db), mb)
+
+
+def grade_simulated(course: Path, stage_name: str, address: str, seconds: float, watcher: Watcher) -> None:
+    """Mark the class, where a cluster's workers wait for so many seconds, and all give the same marks."""
+    stage = find_stage(stage_name)
+    one = next((course / "submitted").iterdir()) / stage.assignment
+    mark, pack = cluster._mark, cluster._pack
+    cluster._mark = stub
+    cluster._pack = lambda marking: pickle.dumps((seconds, pickle.dumps((True, mark_here(marking, one)))))
+    try:
+        grade(course, stage, address, watcher)
+    finally:
+        cluster._mark, cluster._pack = mark, pack
+
+
+def mark_here(marking: Marking, folder: Path) -> Marked:
+    markers = Markers(marking, jobs=1)
+    try:
+        return markers.mark(HandedIn(folder, b"the key of a student who is not there"))
+    finally:
+        markers.close()
+
+
+def stub(shared: bytes, job: object) -> bytes:
+    """In a worker, in place of marking."""
+    seconds, answer = pickle.loads(shared)
+    time.sleep(seconds)
+    return answer
+
+
+def stored_records(course: Path, stage: Stage) -> int:
+    with contextlib.suppress(OSError), os.scandir(course / "autograded" / ".records" / stage.assignment) as found:
+        return sum(1 for entry in found if entry.name.endswith(".json"))
+    return 0
+
+
+def graded_at(course: Path, stage: Stage) -> dict[str, str]:
+    found = each_record(course / "autograded", stage.assignment)
+    return {record.student: record.graded_at for record in found if record.status == GRADED}
+
+
+def scored(course: Path, stage: Stage, db: str | None) -> int:
+    """How many submissions have the score of the first in the gradebook."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(db or f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        scores = [found["score"] for found in gradebook.submission_dicts(stage.assignment)]
+    return sum(score == scores[0] > 0 for score in scores)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder.bench.large_class", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--n", type=int, default=10_000, help="submissions (default 10000)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="that marking one takes (default 0.3)")
+    parser.add_argument("--threads", type=int, default=200, help="that mark: fifty machines with four (default 200)")
+    parser.add_argument("--sqlite", action="store_true", help="a gradebook in a file, without PostgreSQL")
+    parser.add_argument("--stage", default="save-and-reuse")
+    options = parser.parse_args()
+    if options.n < 100:
+        parser.error("a large class has at least 100 submissions")
+    if not options.sqlite and (why := why_none()):
+        parser.exit(1, f"{why}, or add --sqlite.\n")
+    use_one_thread()
+    print(f"{options.n} submissions of {options.seconds:g} s each on {options.threads} threads, simulated:", flush=True)
+    database = contextlib.nullcontext(None) if options.sqlite else local_postgresql(safe=True)
+    with tempfile.TemporaryDirectory() as temporary, database as db:
+        found = simulate(Path(temporary), find_stage(options.stage), options.n, options.threads, options.seconds, db)
+    memory = ", ".join(f"{mb:.0f} MB at {part:.0%}" for part, mb in found.mb.items())
+    print(f"{line(found.run)}; {memory}")
+    print(f"killed after {found.before} and run again: {found.wrong} lost or marked twice, {found.stored} have scores")
+    met = "met    " if found.run.parent <= GOAL_PARENT else "not met"
+    print(f"{met} parent: {1000 * found.run.parent:.1f} ms (goal: at most {1000 * GOAL_PARENT:.0f} ms)")
+
+
+if __name__ == "__main__":
+    from autograder.bench import large_class
+
+    large_class.main()  # by a name that the processes which are started know, too
