@@ -16,6 +16,7 @@ from autograder.judge.reference import Reference
 from autograder.toolkit.model import GPT2Config, load_model, random_model
 from autograder.toolkit.model.load import absolute_name
 from autograder.toolkit.model.weights import Weights, replace_tensor
+from autograder.worker.arguments import Model
 
 VISIBLE_SEED = 0
 
@@ -56,9 +57,9 @@ class JudgeModel:
         new = {one: other, other: one}
         return self.patched("wte.weight", wte), *([new.get(i, i) for i in ids] for ids in texts)
 
-    def wire(self) -> dict:
+    def as_argument(self) -> Model:
         """What stands for this model in a request to the worker."""
-        return {"__model__": self.spec, "patches": self.patches}
+        return Model(self.spec, self.patches)
 
     @property
     def about(self) -> str:
@@ -77,8 +78,8 @@ class ModelPart:
     model: JudgeModel
     path: str
 
-    def wire(self) -> dict:
-        return {**self.model.wire(), "part": self.path}
+    def as_argument(self) -> Model:
+        return Model(self.model.spec, self.model.patches, self.path)
 
 
 _trained: dict[str, JudgeModel] = {}  # whose references remember passes, over all checks

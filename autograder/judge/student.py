@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,62 +19,12 @@ from autograder.judge.framework import Failure
 from autograder.judge.raw_errors import meaning
 from autograder.judge.reference import KV
 from autograder.plain_text import one_line
+from autograder.worker.arguments import AsTuple, Entry, Handle, wire
 from autograder.worker.protocol import HEAD_BYTES, MAX_FRAME_BYTES, decode
 from autograder.worker.runtime import MAX_REPLY_BYTES, Runtime
-from autograder.worker.values import MAX_DEPTH
+from autograder.worker.values import MAX_DEPTH, PLAIN
 
 MAX_BYTES_TOGETHER = 4_000_000  # of the answers to many calls
-
-
-@dataclass(frozen=True)
-class Handle:
-    """Stands for an object of the student's."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Arrives as an object with .token_ids, such as `lookup` ranks."""
-
-    token_ids: list[int]
-
-
-@dataclass(frozen=True)
-class AsTuple:
-    """Arrives as a tuple (a plain list or tuple arrives as a list)."""
-
-    items: Sequence[Any]
-
-
-@dataclass(frozen=True)
-class AsText:
-    """Arrives as a text: an object of its own, the one object of all equal texts, or one with another process's hash.
-
-    form: "own", "one", or a number, by which the hash is another one.
-    """
-
-    text: str
-    form: str | int
-
-
-@dataclass(frozen=True)
-class ByteTokenizer:
-    """Arrives as the tokenizer of random chat models, one token for each byte."""
-
-
-@dataclass(frozen=True)
-class KeysOfBits:
-    """Arrives as a function like block_keys whose keys have so few bits (worker/block_keys.py)."""
-
-    bits: int
-
-
-@dataclass(frozen=True)
-class Function:
-    """Arrives as the student's function of this name."""
-
-    name: str
 
 
 class StudentError(Exception):
@@ -88,7 +37,7 @@ class StudentError(Exception):
         self.message = one_line(str(error.get("message")))
         self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, where that is known
         self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
-        self.loud = error.get("loud") is True
+        self.refusal = error.get("refusal") is True
         self.stub = error.get("stub") is True
         where = error.get("where")
         self.where = where if isinstance(where, dict) else None
@@ -193,7 +142,7 @@ class Student:
 
     def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
         """The results of many calls, each with its (args, kwargs), as plain values: one question and one answer."""
-        wired = [[[_wire(a) for a in args], {key: _wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
+        wired = [[[wire(a) for a in args], {key: wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
         return self._each(name, {"op": "calls", "name": name, "calls": wired})
 
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
@@ -207,7 +156,7 @@ class Student:
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """Calls in this context answer as another Python process would, where hash() of a text is another number."""
+        """Calls in this context answer as another Python process would, where hash() of a string is another number."""
         self._elsewhere = True
         try:
             yield
@@ -227,7 +176,7 @@ class Student:
 
     def each_method(self, handle: Handle, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """The results of many calls of an object's methods, each with its (name, args), as plain values."""
-        wired = [[name, [_wire(a) for a in args]] for name, args in calls]
+        wired = [[name, [wire(a) for a in args]] for name, args in calls]
         names = " or ".join(dict.fromkeys(name for name, _ in calls))
         return self._each(names, {"op": "methods", "handle": handle.number, "calls": wired})
 
@@ -320,7 +269,7 @@ class Student:
         try:
             self._call(name, args, kwargs, "none")
         except StudentError as error:
-            if error.loud:
+            if error.refusal:
                 return error.message
             if error.unwritten:
                 raise
@@ -342,8 +291,8 @@ class Student:
 
     def _exchange(self, name, request, args, kwargs):
         self._room.make_for((*args, *kwargs.values()))
-        request["args"] = [_wire(a) for a in args]
-        request["kwargs"] = {key: _wire(a) for key, a in kwargs.items()}
+        request["args"] = [wire(a) for a in args]
+        request["kwargs"] = {key: wire(a) for key, a in kwargs.items()}
         if self._elsewhere:
             request["elsewhere"] = True
         reply = self._reply(name, request)
@@ -437,7 +386,7 @@ class Room:
     """How long an answer may be, by what a student has been asked about: the grader's memory follows its own questions.
 
     An array or a cache may be as large as a whole context's logits and cache in the largest model, and the arrays that
-    were passed, in float64 and twice. A file may be twice as long as that, for numbers written as text.
+    were passed, in float64 and twice. A file may be twice as long as that, for numbers written as a string.
     """
 
     def __init__(self) -> None:
@@ -453,7 +402,7 @@ class Room:
         elif isinstance(value, JudgeModel):
             c = value.config
             self._of_model = max(self._of_model, c.n_ctx * (2 * c.n_layer * c.n_embd + c.n_vocab))
-        elif isinstance(value, tuple) or (isinstance(value, list) and not _AS_THEY_ARE.issuperset(map(type, value))):
+        elif isinstance(value, tuple) or (isinstance(value, list) and not PLAIN.issuperset(map(type, value))):
             for item in value:
                 self.make_for(item)
 
@@ -494,39 +443,6 @@ def _expect_array(name: str, value: Any) -> np.ndarray:
 def _expect_ids(name: str, value: Any) -> list[int]:
     if not (isinstance(value, list) and all(type(i) is int for i in value)):
         raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
-    return value
-
-
-_AS_THEY_ARE = frozenset({int, float, str, bool, bytes, type(None)})  # nothing to do, and done at once
-
-
-def _wire(value: Any) -> Any:
-    if type(value) in _AS_THEY_ARE:
-        return value
-    if type(value) is list and _AS_THEY_ARE.issuperset(map(type, value)):  # most are token ids
-        return value
-    if isinstance(value, Handle):
-        return {"__handle__": value.number}
-    if isinstance(value, ByteTokenizer):
-        return {"__byte_tokenizer__": True}
-    if isinstance(value, Entry):
-        return {"__entry__": list(value.token_ids)}
-    if isinstance(value, AsText):
-        return {"__text__": value.text, "form": value.form}
-    if isinstance(value, KeysOfBits):
-        return {"__keys__": value.bits}
-    if isinstance(value, Function):
-        return {"__function__": value.name}
-    if isinstance(value, AsTuple):
-        return {"__tuple__": [_wire(v) for v in value.items]}
-    if isinstance(value, (JudgeModel, ModelPart)):
-        return value.wire()
-    if isinstance(value, (list, tuple)):
-        return [_wire(v) for v in value]
-    if isinstance(value, dict):
-        return {key: _wire(v) for key, v in value.items()}
-    if isinstance(value, np.generic):
-        return value.item()
     return value
 
 

@@ -137,7 +137,7 @@ class Worker:
         return reply.get("error")
 
     def begin_anew(self, other_hashes: bool = False) -> None:
-        """Go on in another process, in which no cell has run, and in which text hashes otherwise if `other_hashes`."""
+        """Go on in another process, in which no cell has run, and in which strings hash otherwise if `other_hashes`."""
         self._end()
         if other_hashes:
             self.processes.close()  # what is forked from one process has one secret for hashes
@@ -163,13 +163,13 @@ class Worker:
 
 
 def _plain_error(said: dict[Any, Any]) -> dict[str, Any]:
-    """An error as Runtime describes them, whatever was sent: texts of limited length, numbers and truth values."""
+    """An error as Runtime describes them, whatever was sent: strings of limited length, numbers and truth values."""
 
     def text(value: Any, most: int) -> str:
         return value[:most] if isinstance(value, str) else ""
 
     error: dict[str, Any] = {key: text(said.get(key), MAX_MESSAGE) for key in ("kind", "type", "message")}
-    error |= {key: said.get(key) is True for key in ("loud", "stub")}
+    error |= {key: said.get(key) is True for key in ("refusal", "stub")}
     where = said.get("where")
     if isinstance(where, dict) and type(where.get("line")) is int:
         error["where"] = {key: text(where.get(key), 200) for key in ("cell", "text")} | {"line": where["line"]}

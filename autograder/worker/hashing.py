@@ -20,8 +20,8 @@ def hashes(code):
     )
 
 
-class _SaltedText(str):
-    """A text with the hash that it might have in another process."""
+class _SaltedString(str):
+    """A string with the hash that it might have in another process."""
 
     salt = 0  # of all such texts; one call is made at a time
 
@@ -29,18 +29,18 @@ class _SaltedText(str):
         return hash((self.salt, str(self)))
 
 
-def text_of_form(text, form):
-    """The text as an object of its own, as the one object that all equal texts are, or salted with a number."""
+def string_of_form(text, form):
+    """The string as an object of its own, as the one object that all equal strings are, or salted with a number."""
     if form == "own":
         return "".join(list(text))
     if form == "one":
         return sys.intern(text)
-    _SaltedText.salt = form
-    return _SaltedText(text)
+    _SaltedString.salt = form
+    return _SaltedString(text)
 
 
 def hash_elsewhere(value):
-    """hash(), except that text hashes as it might in another process."""
+    """hash(), except that strings hash as they might in another process."""
     if isinstance(value, (str, bytes)):
         return hash((1, value))
     if isinstance(value, tuple):

@@ -15,7 +15,7 @@ import numpy as np
 
 MAX_FRAME_BYTES = 128 * 2**20
 HEAD_BYTES = 4  # a frame's length
-MAX_VALUES = 300_000  # in one message; an array or a text is one of them
+MAX_VALUES = 300_000  # in one message; an array or a string is one of them
 ARRAY_CODE = 1
 ARRAY_DTYPES = frozenset(
     np.dtype(name).str for name in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
@@ -83,9 +83,9 @@ def _expect_few_values(body: bytes) -> None:
         if count > MAX_VALUES:
             raise ProtocolError(f"a message of more than {MAX_VALUES:,} values")
         first = body[at]
-        if 0xA0 <= first < 0xC0:  # a short text, its length in the same byte
+        if 0xA0 <= first < 0xC0:  # a short string, its length in the same byte
             at += 1 + (first & 0x1F)
-        elif first in _SIZED:  # a text, bytes or an extension, after its length
+        elif first in _SIZED:  # a string, bytes or an extension, after its length
             width, more = _SIZED[first]
             at += 1 + width + more + int.from_bytes(body[at + 1 : at + 1 + width], "big")
         else:

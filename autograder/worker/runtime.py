@@ -18,12 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from autograder.worker import protocol
-from autograder.worker.block_keys import keys_of_bits
-from autograder.worker.hashing import hash_elsewhere, hashes, text_of_form
+from autograder.worker.arguments import arrived
+from autograder.worker.hashing import hash_elsewhere, hashes
 from autograder.worker.values import (
-    AS_IT_IS,
     BadResult,
-    Entry,
     array_of,
     ids_of,
     plain,
@@ -51,7 +49,7 @@ class Runtime:
     def __init__(self, namespace: dict[str, Any], interruptible: bool = False):
         self.namespace = namespace
         self._interruptible = interruptible
-        self._handles: dict[int, Any] = {}
+        self.handles: dict[int, Any] = {}
         self._cells_hash = False
 
     def answer(self, request: dict[str, Any]) -> bytes:
@@ -154,7 +152,7 @@ class Runtime:
         return {**reply, "tokens": meter.tokens}
 
     def _op_method(self, request):
-        method = getattr(self._handles[request["handle"]], request["name"])
+        method = getattr(self.handles[request["handle"]], request["name"])
         if not request.get("count"):
             return self._invoke(method, request)
         from autograder.worker.counting import Meter
@@ -183,11 +181,11 @@ class Runtime:
     def _op_bytes_held(self, request):
         from autograder.worker.holding import bytes_held
 
-        return {"value": bytes_held(self._handles[request["handle"]])}
+        return {"value": bytes_held(self.handles[request["handle"]])}
 
     def _invoke(self, function, request, prepare=lambda argument: argument):
-        args = [prepare(self._argument(a)) for a in request.get("args", [])]
-        kwargs = {key: self._argument(a) for key, a in request.get("kwargs", {}).items()}
+        args = [prepare(arrived(a, self)) for a in request.get("args", [])]
+        kwargs = {key: arrived(a, self) for key, a in request.get("kwargs", {}).items()}
         given = (*args, *kwargs.values())
         before = [snapshot(a) for a in given]
         with self._elsewhere() if request.get("elsewhere") else contextlib.nullcontext():
@@ -198,7 +196,7 @@ class Runtime:
 
     @contextlib.contextmanager
     def _elsewhere(self):
-        """As if in another process, where Python salts the hash of text with another secret."""
+        """As if in another process, where Python salts the hash of strings with another secret."""
         own = {"hash": self.namespace["hash"]} if "hash" in self.namespace else {}
         if not own:
             self.namespace["hash"] = hash_elsewhere
@@ -209,11 +207,11 @@ class Runtime:
                 self.namespace.pop("hash", None)
 
     def _op_attribute(self, request):
-        value = getattr(self._handles[request["handle"]], request["name"])
+        value = getattr(self.handles[request["handle"]], request["name"])
         return {"value": self._give(value, request["returns"])}
 
     def _op_length(self, request):
-        return {"value": len(self._handles[request["handle"]])}
+        return {"value": len(self.handles[request["handle"]])}
 
     # Caches
 
@@ -227,12 +225,12 @@ class Runtime:
         return {"value": self._keep(cache)}
 
     def _op_read_cache(self, request):
-        layers = list(self._handles[request["handle"]].layers)
+        layers = list(self.handles[request["handle"]].layers)
         return {"value": [[array_of(layer.keys, "keys"), array_of(layer.values, "values")] for layer in layers]}
 
     def _op_release(self, request):
         for handle in request["handles"]:
-            self._handles.pop(handle, None)
+            self.handles.pop(handle, None)
         return {"value": None}
 
     # Files in the working directory
@@ -252,63 +250,22 @@ class Runtime:
 
     # Values in and out
 
-    def _argument(self, value):
-        if type(value) in AS_IT_IS:
-            return value
-        if type(value) is list and AS_IT_IS.issuperset(map(type, value)):
-            return list(value)
-        if isinstance(value, dict):
-            if "__handle__" in value:
-                return self._handles[value["__handle__"]]
-            if "__byte_tokenizer__" in value:
-                from autograder.toolkit.chat import byte_tokenizer
-
-                return byte_tokenizer()
-            if "__entry__" in value:
-                return Entry(list(value["__entry__"]))
-            if "__text__" in value:
-                return text_of_form(value["__text__"], value["form"])
-            if "__keys__" in value:
-                return keys_of_bits(value["__keys__"])
-            if "__function__" in value:
-                return self.namespace[value["__function__"]]
-            if "__tuple__" in value:
-                return tuple(self._argument(v) for v in value["__tuple__"])
-            if "__model__" in value:
-                weights = self._model(value["__model__"], value.get("patches") or {})
-                return _part(weights, value["part"]) if "part" in value else weights
-            return {key: self._argument(v) for key, v in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._argument(v) for v in value]
-        if isinstance(value, np.ndarray):
-            return value.copy()
-        return value
-
-    def _model(self, spec, patches):
-        from autograder.toolkit.model import GPT2Config, load_model, random_model
-        from autograder.toolkit.model.weights import replace_tensor
-
+    def model(self, spec, patches):
+        """The weights of a model, made once, with tensors replaced."""
         if "llama" in spec:
-            return self._llama(spec, patches)
+            from autograder.toolkit.chat import LlamaConfig, random_llama
+            from autograder.toolkit.chat.weights import replace_tensor
+        else:
+            from autograder.toolkit.model import GPT2Config, load_model, random_model
+            from autograder.toolkit.model.weights import replace_tensor
         key = repr(sorted(spec.items()))
         if key not in self._models:
             if "name" in spec:
                 self._models[key] = load_model(spec["name"])
+            elif "llama" in spec:
+                self._models[key] = random_llama(LlamaConfig(**spec["llama"]), spec["seed"])
             else:
                 self._models[key] = random_model(GPT2Config(**spec["config"]), spec["seed"])
-        weights = self._models[key]
-        for name, array in patches.items():
-            weights = replace_tensor(weights, name, array)
-            self._given_out.append(weights)
-        return weights
-
-    def _llama(self, spec, patches):
-        from autograder.toolkit.chat import LlamaConfig, random_llama
-        from autograder.toolkit.chat.weights import replace_tensor
-
-        key = repr(sorted(spec.items()))
-        if key not in self._models:
-            self._models[key] = random_llama(LlamaConfig(**spec["llama"]), spec["seed"])
         weights = self._models[key]
         for name, array in patches.items():
             weights = replace_tensor(weights, name, array)
@@ -327,8 +284,8 @@ class Runtime:
         return plain(value, depth=0)
 
     def _keep(self, value):
-        handle = max(self._handles, default=0) + 1
-        self._handles[handle] = value
+        handle = max(self.handles, default=0) + 1
+        self.handles[handle] = value
         return handle
 
     # Errors
@@ -342,7 +299,7 @@ class Runtime:
             "kind": "raised",
             "type": _sayable(type(error).__name__, MAX_LINE),
             "message": _sayable(message, MAX_MESSAGE),
-            "loud": isinstance(error, (ValueError, IndexError)),
+            "refusal": isinstance(error, (ValueError, IndexError)),
             "stub": isinstance(error, NotImplementedError),
             "where": self._where(error),
         }
@@ -382,13 +339,6 @@ def _bad_result(message: str) -> dict[str, Any]:
 def _sayable(text: Any, most: int) -> str:
     """The beginning of a text. UTF-8 cannot encode half of a surrogate pair, and an error's message may have one."""
     return str(text)[:most].encode("utf-8", "backslashreplace").decode()
-
-
-def _part(weights, path):
-    """A part of the weights by its path, such as "blocks.1.attn"."""
-    for name in path.split("."):
-        weights = weights[int(name)] if name.isdigit() else getattr(weights, name)
-    return weights
 
 
 def import_given(path: str | None) -> None:

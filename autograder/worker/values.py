@@ -8,7 +8,7 @@ import numpy as np
 
 MAX_IDS = 10_000
 MAX_DEPTH = 20  # of lists in lists
-AS_IT_IS = frozenset({int, str, float})  # most of what goes in and out: nothing to do, and done at once
+PLAIN = frozenset({int, float, str, bool, bytes, type(None)})  # nothing to do, and done at once
 
 
 class BadResult(Exception):
@@ -66,9 +66,9 @@ def snapshot(value):
 
 
 def _copy_plain(value):
-    if type(value) in AS_IT_IS:
+    if type(value) in PLAIN:
         return value
-    if type(value) is list and AS_IT_IS.issuperset(map(type, value)):
+    if type(value) is list and PLAIN.issuperset(map(type, value)):
         return list(value)
     if type(value) in (list, tuple):
         return type(value)(_copy_plain(v) for v in value)

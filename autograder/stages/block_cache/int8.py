@@ -6,8 +6,9 @@ import numpy as np
 
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import Function, Student
+from autograder.judge.student import Student
 from autograder.stages.block_cache.shared import STAGE, blocks_of, context_of, kv_of, make_cache, make_store
+from autograder.worker.arguments import Function
 
 SLACK = 1 + 1e-3  # of half a step: the scale is rounded to float32
 

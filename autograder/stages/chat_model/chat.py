@@ -10,13 +10,13 @@ from itertools import pairwise
 import numpy as np
 
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import ByteTokenizer
 from autograder.judge.words import tokens
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE, chatml
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.chat.tokenizer import byte_tokenizer
+from autograder.worker.arguments import ByteTokenizer
 
 SHAPE = LlamaConfig(2, 4, 2, n_embd=24, n_inner=31, n_ctx=420, n_vocab=259, rope_theta=2000.0, tied=False)
 N_NEW = 6
@@ -190,7 +190,7 @@ def refused(student, cases):
             try:
                 student.method(chat, "send", text, N_NEW, returns="none")
             except Exception as error:
-                if not getattr(error, "loud", False):
+                if not getattr(error, "refusal", False):
                     raise
             else:
                 raise Failure(
@@ -203,7 +203,7 @@ def refused(student, cases):
         except Failure as failure:
             raise Failure(prop, failure.detail, failure.bug) from None
         except Exception as error:
-            if not getattr(error, "loud", False):
+            if not getattr(error, "refusal", False):
                 raise
             raise Failure(prop, "The message after a refused one was refused too.", own.REFUSED_STAYS) from None
         if len(student.attribute(chat, "log")) != 2:

@@ -94,7 +94,7 @@ def llama_positions(student, cases):
             try:
                 moved = advance(student, ids[n:], wrong, model, again)
             except StudentError as error:
-                if error.loud:
+                if error.refusal:
                     continue
                 raise
             where = f"for {n_new} tokens at position {wrong} after {n} cached ones on {model.about}"

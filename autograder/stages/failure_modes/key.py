@@ -9,10 +9,11 @@ from typing import Any
 
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import AsText, Student, StudentError
+from autograder.judge.student import Student, StudentError
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.key_questions import FIELDS, Question, borders_in, draw_question, questions
 from autograder.stages.failure_modes.shared import STAGE, WORDS, common, expect_string
+from autograder.worker.arguments import AsString
 
 ELSEWHERE = "In another process, the same arguments give another key."
 IN_ONE_MESSAGE = 500
@@ -57,7 +58,7 @@ def _expect_in_any_call(student: Student, first: Question) -> None:
 
     def elsewhere(salt: int) -> str:
         try:
-            return key(**{name: AsText(text, salt) for name, text in first.named.items()})
+            return key(**{name: AsString(text, salt) for name, text in first.named.items()})
         except StudentError:
             return one  # code that does not take such strings
 
@@ -71,7 +72,7 @@ def _expect_in_any_call(student: Student, first: Question) -> None:
     if repr(student.plain("cache_key", list(first.ids), **dict(reversed(first.named.items())))) != one:
         raise Failure(None, "With the same arguments by name in another order, the key is another one.")
     layout = first.named["layout"]
-    if len({key(layout=AsText(layout, form), positions=AsText(layout, form)) for form in ("own", "one")}) > 1:
+    if len({key(layout=AsString(layout, form), positions=AsString(layout, form)) for form in ("own", "one")}) > 1:
         raise Failure(None, "With layout and positions equal, the key depends on whether both are one object.")
 
 

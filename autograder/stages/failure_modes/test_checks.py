@@ -10,7 +10,7 @@ import pytest
 from autograder.bench.solved import solved
 from autograder.grading.grade import grade_submission
 from autograder.judge.framework import checks_and_steps_of, checks_of, find_check, run_check
-from autograder.judge.student import AsText, AsTuple, Entry, StudentError, local_student
+from autograder.judge.student import AsTuple, Entry, StudentError, local_student
 from autograder.notebooks.given import given_source
 from autograder.notebooks.marks import read_stage
 from autograder.places import SOLUTIONS
@@ -19,6 +19,7 @@ from autograder.stages import find_stage
 from autograder.stages.samples import solved_cells
 from autograder.toolkit.model import load_tokenizer
 from autograder.toolkit.prompts import filler
+from autograder.worker.arguments import AsString
 
 STAGE = "failure-modes"
 
@@ -397,13 +398,13 @@ def test_texts_may_be_one_object_or_two_and_have_other_hashes():
     mine = local_student(names)
 
     def both(form):
-        return mine.plain("cache_key", AsText("king", form), AsText("king", form))
+        return mine.plain("cache_key", AsString("king", form), AsString("king", form))
 
     assert both("own") == [False, True, True]
     assert both("one") == [True, True, True]
     assert both(1) == [False, True, False]
     mine = local_student(namespace(cell="def cache_key(a):\n    return hash((1, a))\n"))
-    hashes = {mine.plain("cache_key", AsText("king", salt)) for salt in (1, 2, 3)}
+    hashes = {mine.plain("cache_key", AsString("king", salt)) for salt in (1, 2, 3)}
     assert len(hashes) == 3
 
 

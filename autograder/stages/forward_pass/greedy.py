@@ -58,5 +58,5 @@ def _bug(student: Student, request: Request, answer: Answer) -> Bug | None:
         if f"out of bounds for axis 0 with size {config.n_vocab}" in answer.message:
             return own.ARGMAX_OF_ALL_ROWS if right_at(student, request.model, request.prompt) else None
         fits = len(request.prompt) + request.n_new - 1 == config.n_ctx
-        return own.LIMIT_TOO_LOW if answer.loud and fits else None
+        return own.LIMIT_TOO_LOW if answer.refusal and fits else None
     return own.PROMPT_RETURNED if answer == request.prompt + request.clear else None

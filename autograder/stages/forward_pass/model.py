@@ -113,7 +113,7 @@ def forward_limits(student: Student, cases: Cases) -> None:
         try:
             full = student.array("forward", ids[:n_ctx], model)
         except StudentError as error:
-            if not error.loud:
+            if not error.refusal:
                 raise
             bug = own.LIMIT_TOO_LOW if right_at(student, model, ids[: n_ctx - 1]) else None
             raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None

@@ -35,5 +35,5 @@ def refuses(student: Student, model: JudgeModel, n_seq: int) -> bool:
     try:
         student.array("forward", [0] * n_seq, model)
     except StudentError as error:
-        return error.loud
+        return error.refusal
     return False

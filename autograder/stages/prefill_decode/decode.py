@@ -64,7 +64,7 @@ def decode_position(student, cases):
             try:
                 logits = student.array("decode_step", ids[n], n + k, model, cached(student, model, ids, n))
             except StudentError as error:
-                if k and error.loud:
+                if k and error.refusal:
                     continue
                 raise
             right, ignored, late, early = (

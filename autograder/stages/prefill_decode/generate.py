@@ -72,7 +72,7 @@ def _parts_work(student: Student, request: Request) -> bool:
 def _loop_bug(requests: list[Request], answers: list[Answer]) -> Bug | None:
     """The bug that explains all answers; one alone may agree with it by chance."""
     pairs = [
-        (request, None if isinstance(answer, StudentError) and answer.loud else answer)
+        (request, None if isinstance(answer, StudentError) and answer.refusal else answer)
         for request, answer in zip(requests, answers, strict=True)
     ]
     if all(answer == r.prompt + r.model.reference.greedy(r.prompt, r.n_new)[0] for r, answer in pairs):

@@ -48,7 +48,7 @@ def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int
     try:
         logits = _pass(student, name, model, ids[:n_ctx], n_past)
     except StudentError as error:
-        if not error.loud:
+        if not error.refusal:
             raise
         bug = LIMIT_TOO_LOW if _works_one_earlier(student, model, ids[: n_ctx - 1], name, n_past) else None
         raise Failure(None, f"{error.sentence[:-1]}, {where}.", bug) from None
@@ -65,7 +65,7 @@ def _works_one_earlier(student: Student, model: JudgeModel, ids: list[int], name
 def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug | None:
     """Why a request is refused, where one with an id less is not."""
     shorter = request.shorter()
-    if shorter.n_new < 1 or not (isinstance(answer, StudentError) and answer.loud):
+    if shorter.n_new < 1 or not (isinstance(answer, StudentError) and answer.refusal):
         return None
     try:
         ids, n_seen = student.counted_ids("generate", shorter.prompt, shorter.n_new, shorter.model)

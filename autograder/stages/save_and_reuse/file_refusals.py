@@ -61,7 +61,7 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
             try:
                 student.handle(WRITE, path, student.make_cache(model, rows), some_ids, model)
             except StudentError as error:
-                if not error.loud:
+                if not error.refusal:
                     raise
             if student.file_exists(path):
                 yield what, None, READ, path, model

@@ -106,7 +106,7 @@ def same_answer(
     try:
         return matches(student.array(REUSE, saved, p, suffix, model), answer)
     except StudentError as error:
-        if error.loud:
+        if error.refusal:
             return False
         raise
 
@@ -182,7 +182,7 @@ def expect_refusals(student: Student, calls: Iterable[tuple[Any, ...]]) -> None:
         try:
             student.handle(name, *arguments)
         except StudentError as error:
-            if error.loud:
+            if error.refusal:
                 continue
             happened, bug = error.sentence[:-1], bug if error.type == "UnboundLocalError" else None
         else:

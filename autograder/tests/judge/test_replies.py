@@ -50,7 +50,7 @@ def test_an_answer_has_room_for_what_its_question_implies_and_for_little_more(ma
         StudentError, match=r"the result takes [\d,]+ bytes, where at most 100,000 are expected"
     ) as said:
         getattr(make(), form)(name, too_long)
-    assert said.value.kind == "bad-result" and not said.value.loud
+    assert said.value.kind == "bad-result" and not said.value.refusal
 
 
 def test_ids_are_as_many_as_a_context_may_have(make):
@@ -115,4 +115,4 @@ def test_an_error_whose_message_cannot_be_encoded_is_told_all_the_same():
 
     with pytest.raises(StudentError, match=r"f raised ValueError: half \\ud800 of it") as said:
         local_student({"f": f}).plain("f")
-    assert said.value.loud
+    assert said.value.refusal

@@ -76,7 +76,7 @@ def test_results_come_back_as_plain_arrays_and_ids(student):
 def test_what_is_no_list_of_ids_is_described_and_is_no_loud_error(student, name, what):
     with pytest.raises(StudentError, match=what) as caught:
         student.ids(name)
-    assert not caught.value.loud
+    assert not caught.value.refusal
     assert student.ids("one_id_each") == [1, 2]
 
 

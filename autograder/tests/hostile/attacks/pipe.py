@@ -30,7 +30,7 @@ def question():
 LONG_MESSAGE = """
 from autograder.worker import runtime
 runtime.Runtime.perform = lambda self, request: {
-    'error': {'kind': [1], 'type': {'x': 1}, 'message': '1' * 2**24, 'loud': 1, 'where': {'cell': [], 'line': 10**18, 'text': {}}}}
+    'error': {'kind': [1], 'type': {'x': 1}, 'message': '1' * 2**24, 'refusal': 1, 'where': {'cell': [], 'line': 10**18, 'text': {}}}}
 """
 BAD_ARRAYS = """
 for head in ([['O', [3]]], [['<f4', [2**40]]], [['<f4', [1] * 99]], ['x', 'y'], [['<f4', [-1]]]):

@@ -184,7 +184,7 @@ runtime.Runtime.perform = perform
         """
 from autograder.worker import runtime
 runtime.Runtime.perform = lambda self, request: {
-    'error': {'kind': 'raised', 'type': 'ValueError', 'message': 'no', 'loud': True, 'stub': False, 'where': None}}
+    'error': {'kind': 'raised', 'type': 'ValueError', 'message': 'no', 'refusal': True, 'stub': False, 'where': None}}
 """,
     ),
     Attack(
