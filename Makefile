@@ -29,7 +29,7 @@ help:
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals;'
 	@echo '                   PARTS="reuse speed serving chat" chooses, here and in bench-figures'
 	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
-	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, and some on a Dask cluster'
+	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, some on a Dask cluster, and 10000 simulated'
 	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check or get a wrong name'
 	@echo '  make versions    record that the code that decides marks is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'

@@ -1,8 +1,8 @@
 """Marks a large class on a Dask cluster of this machine, where marking is only simulated.
 
-    python -m autograder.bench.large_class [--n 10000] [--seconds 0.3] [--threads 200] [--sqlite]
+    python -m autograder.bench.large_class [--n 10000] [--seconds 0.3] [--threads 200]
 
-A real scheduler, real workers, and a PostgreSQL server with commits that wait for the disk; each worker waits as long
+A real scheduler, real workers, and a PostgreSQL server whose commits wait for the disk; each worker waits as long
 as marking takes and gives the marks of one submission, and all else is as it is. The command is killed on the way and
 run again: nothing may be lost, and nothing that was stored marked twice.
 """
@@ -125,16 +125,15 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=10_000, help="submissions (default 10000)")
     parser.add_argument("--seconds", type=float, default=0.3, help="that marking one takes (default 0.3)")
     parser.add_argument("--threads", type=int, default=200, help="that mark: fifty machines with four (default 200)")
-    parser.add_argument("--sqlite", action="store_true", help="a gradebook in a file, without PostgreSQL")
     parser.add_argument("--stage", default="save-and-reuse")
     options = parser.parse_args()
     if options.n < 100:
         parser.error("a large class has at least 100 submissions")
-    if not options.sqlite and (why := why_none()):
-        parser.exit(1, f"{why}, or add --sqlite.\n")
     use_one_thread()
     print(f"{options.n} submissions of {options.seconds:g} s each on {options.threads} threads, simulated:", flush=True)
-    database = contextlib.nullcontext(None) if options.sqlite else local_postgresql(safe=True)
+    if why := why_none():
+        print(f"the gradebook is a file, with SQLite: {why}")
+    database = contextlib.nullcontext(None) if why else local_postgresql(safe=True)
     with tempfile.TemporaryDirectory() as temporary, database as db:
         found = simulate(Path(temporary), find_stage(options.stage), options.n, options.threads, options.seconds, db)
     memory = ", ".join(f"{mb:.0f} MB at {part:.0%}" for part, mb in found.mb.items())

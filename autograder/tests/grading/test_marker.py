@@ -149,9 +149,10 @@ def test_a_marker_uses_the_sandbox_that_the_command_found_whatever_its_own_envir
     monkeypatch.setenv("AUTOGRADER_SANDBOX", other)
     monkeypatch.setenv("PATH", "/nowhere")
     markers = Markers(marking(course, isolation=isolation))
-    failed = [note.cell for note in mark(markers, "looking").result.notes if note.kind == "cell-failed"]
+    marked = mark(markers, "looking")
     markers.close()
-    assert bool(failed) == isolation.sandboxed
+    assert bool([note for note in marked.result.notes if note.kind == "cell-failed"]) == isolation.sandboxed
+    assert marked.isolation == (isolation.missing or isolation.mode)  # which the record tells
 
 
 @posix
