@@ -115,11 +115,10 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
     with contextlib.suppress(InterruptedError):
         module.Cluster(marking(class_), "tcp://127.0.0.1:1")
     cluster = object.__new__(module.Cluster)
-    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None, _stopped=False, _running=set())
-    cluster._guard = contextlib.nullcontext()
+    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None)
     secret = course_secret(class_.folder)
     with contextlib.suppress(InterruptedError):
-        cluster.mark(HandedIn(with_first, student_key(secret, "anna")))
+        cluster.begin("anna", HandedIn(with_first, student_key(secret, "anna")))
     assert len(sent) == 2
     for data in sent:
         assert secret not in data and secret.hex().encode() not in data and student_key(secret, "Zo\u00eb") not in data
