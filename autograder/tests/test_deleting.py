@@ -14,6 +14,7 @@ from autograder.places import ROOT
 DELETING = {
     "cli/fetch.py": "a file named .part, of an address that was fetched to it",
     "cli/sample_class.py": "a folder with the marker .sample-class",
+    "conftest.py": "the folder that it makes for one run of the tests",
     "grading/batch.py": "records, and assignments in autograded/ and feedback/, as nbgrader itself does",
     "course_secret.py": "its own temporary file",
     "toolkit/chat/load.py": "its own temporary file",
