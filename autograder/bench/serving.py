@@ -18,7 +18,7 @@ from autograder.bench.speed import THREADS, engines, peer_installed
 from autograder.toolkit import traces
 from autograder.toolkit.model import load_model
 
-BLOCK, ROOM = 8, 1024  # tokens in a block, blocks in the store
+BLOCK, ROOM = 16, 512  # tokens in a block, blocks in the store
 N_VOCAB = 1000  # every model has these ids
 SHARED = "one system prompt"
 RUNS = {"tiny": tuple(traces.TRACES), "gpt2-shape": (SHARED,)}  # the traces that each model serves
