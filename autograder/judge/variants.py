@@ -25,8 +25,8 @@ def variant(reference: Reference, name: str) -> Reference:
     """The reference with the mistake of this name; the weights that it leaves alone are shared."""
     wrong = copy.copy(reference)
     wrong._runs = OrderedDict()
-    part, changed = VARIANTS[name]
-    setattr(wrong, part, changed(reference.weights) if part == "weights" else changed)
+    for part, changed in VARIANTS[name].items():
+        setattr(wrong, part, changed(reference.weights) if part == "weights" else changed)
     return wrong
 
 
@@ -104,9 +104,9 @@ def _split_in_order(order):
 
 
 HEADS = {
-    **{f"qkv-{order}": ("split_heads", _split_in_order(order)) for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
-    "heads-split-wrong": ("split_heads", _split_by_reshape),
-    "heads-merged-wrong": ("merge_heads", lambda heads: heads.reshape(heads.shape[1], -1)),
+    **{f"qkv-{order}": {"split_heads": _split_in_order(order)} for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
+    "heads-split-wrong": {"split_heads": _split_by_reshape},
+    "heads-merged-wrong": {"merge_heads": lambda heads: heads.reshape(heads.shape[1], -1)},
 }
 
 # Blocks: each half is a function of x, of attention or the MLP, and of its layer norm.
@@ -149,6 +149,10 @@ BLOCKS = {
 }
 
 
+def _gelu_last(x, attend, mlp, ln_1, ln_2):
+    return right.pre_norm(x, attend, lambda x: right.gelu(mlp(x)), ln_1, ln_2)
+
+
 def _without_positions(weights):
     return SimpleNamespace(**{**vars(weights), "wpe": np.zeros_like(weights.wpe)})
 
@@ -158,11 +162,13 @@ def _layers_as_text(weights):
     return SimpleNamespace(**{**vars(weights), "blocks": [blocks[i] for i in sorted(range(len(blocks)), key=str)]})
 
 
-VARIANTS: dict[str, tuple[str, Callable]] = {  # the part of the reference, and what stands in its place
-    **{name: ("attention", function) for name, function in {**ATTENTION, **MASK_TOO_SMALL}.items()},
+VARIANTS: dict[str, dict[str, Callable]] = {  # parts of the reference, and what stands in their place
+    **{name: {"attention": function} for name, function in {**ATTENTION, **MASK_TOO_SMALL}.items()},
     **HEADS,
-    **{name: ("block_of", function) for name, function in BLOCKS.items()},
-    "no-final-layer-norm": ("logits_of", lambda x, ln_f, wte: x @ wte.T),
-    "positions-missing": ("weights", _without_positions),
-    "layers-sorted-as-text": ("weights", _layers_as_text),
+    **{name: {"block_of": function} for name, function in BLOCKS.items()},
+    "gelu-missing": {"gelu": lambda x: x},
+    "gelu-last": {"gelu": lambda x: x, "block_of": _gelu_last},
+    "no-final-layer-norm": {"logits_of": lambda x, ln_f, wte: x @ wte.T},
+    "positions-missing": {"weights": _without_positions},
+    "layers-sorted-as-text": {"weights": _layers_as_text},
 }

@@ -14,6 +14,25 @@ GELU_EXACT = define(
     "exact GELU",
     "It looks like the exact GELU, with erf. GPT-2 was trained with the tanh form, and the two differ by up to 0.0005.",
 )
+GELU_BRACKET = define(
+    "gelu-bracket",
+    "a bracket of GELU misplaced",
+    "It looks as if a bracket of gelu were misplaced: the cube is of x alone, the root is of 2 / pi as a whole, the "
+    "factor multiplies both terms inside the tanh, and 0.5 * x multiplies 1 plus the tanh.",
+    look="the brackets of the formula",
+)
+GELU_PLACE = define(
+    "gelu-place",
+    "GELU not between the layers",
+    "It looks as if gelu were left out or came after c_proj: the order is c_fc, gelu, c_proj.",
+    look="the MLP",
+)
+LN_F_IN_LOOP = define(
+    "ln-f-in-loop",
+    "ln_f after every block",
+    "It looks as if ln_f were in the loop: it comes once, after the last block.",
+    look="the layer norms",
+)
 NORM_SAMPLE = define(
     "norm-sample-variance",
     "layer norm with n - 1",
@@ -122,6 +141,7 @@ BLOCK: tuple[Suspect, ...] = (
     (NO_LN_1, "no-ln-1"),
     (NO_LN_2, "no-ln-2"),
     (bugs.LN_1_TWICE, "ln-1-twice"),
+    *((GELU_PLACE, name) for name in ("gelu-missing", "gelu-last")),
     *ATTENTION,
 )
 FORWARD: tuple[Suspect, ...] = (

@@ -15,6 +15,17 @@ from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import STAGE
 
 _erf = np.vectorize(math.erf, otypes=[float])
+_C, _K = math.sqrt(2 / math.pi), 0.044715
+_BRACKETS = (  # of 0.5 * x * (1 + tanh(_C * (x + _K * x**3)))
+    lambda x: 0.5 * x * (1 + np.tanh(_C * (x + _K * x) ** 3)),
+    lambda x: 0.5 * x * (1 + np.tanh(_C * (x + (_K * x) ** 3))),
+    lambda x: 0.5 * x * (1 + np.tanh((_C * (x + _K * x)) ** 3)),
+    lambda x: 0.5 * x * (1 + np.tanh(_C * x + _K * x**3)),
+    lambda x: 0.5 * x * (1 + np.tanh(_C) * (x + _K * x**3)),
+    lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2) / math.pi * (x + _K * x**3))),
+    lambda x: 0.5 * x * 1 + np.tanh(_C * (x + _K * x**3)),
+    lambda x: 0.5 * x + np.tanh(_C * (x + _K * x**3)) * x,
+)
 
 
 @check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form", watches=("gelu",))
@@ -30,7 +41,10 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
             name="gelu",
             where=f"for shape {list(shape)} between -5 and 5",
             axes=axes,
-            suspects=[(own.GELU_EXACT, lambda x=x: 0.5 * x * (1 + _erf(x / math.sqrt(2))))],
+            suspects=[
+                (own.GELU_EXACT, lambda x=x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
+                *((own.GELU_BRACKET, lambda x=x, wrong=wrong: wrong(x.astype(np.float64))) for wrong in _BRACKETS),
+            ],
             atol=6e-6,  # 0.0447 for 0.044715 is up to 9e-6 away, the exact GELU 5e-4, float32 less than 1e-6
             rtol=1e-7,
         )

@@ -102,6 +102,15 @@ def _wrong_logits(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Call
         positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
         yield bugs.positions_shifted(shift), lambda p=positions: logits(ids, positions=p)
     yield from suspects_from(own.FORWARD, model.reference, Reference.logits, ids)
+    yield own.LN_F_IN_LOOP, lambda: _ln_f_in_loop(model.reference, ids)
+
+
+def _ln_f_in_loop(reference: Reference, ids: list[int]) -> np.ndarray:
+    weights = reference.weights
+    x = weights.wte[ids] + weights.wpe[: len(ids)]
+    for layer in range(len(weights.blocks)):
+        x = layer_norm(reference.block(x, layer), weights.ln_f.weight, weights.ln_f.bias)
+    return x @ weights.wte.T
 
 
 @check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")

@@ -212,6 +212,8 @@ def wrong(name, about, mark, old, new, *loses, bug=None):
 WRONG = [
     wrong("gelu-with-erf", "The exact GELU, which other models use.", "gelu", _GELU,
           "return 0.5 * x * (1 + np.vectorize(__import__('math').erf)(x / 2**0.5))", "gelu-tanh", bug="gelu-exact"),
+    wrong("gelu-bracket", "The cube is of the whole bracket.", "gelu", "(x + 0.044715 * x * x * x)",
+          "(x + 0.044715 * x) ** 3", "gelu-tanh", *_BLOCK, bug="gelu-bracket"),
     wrong("relu", "ReLU, which has the same ends.", "gelu", _GELU, "return np.maximum(x, 0.0)", "gelu-tanh",
           "block-pre-norm", "forward-recompute", "generate-greedy"),
     wrong("gelu-rounded", "The factor of the cube without its last two digits.", "gelu", "0.044715", "0.0447",
@@ -330,6 +332,16 @@ WRONG = [
           (("transformer-block", "block.ln_1.weight, block.ln_1.bias", "block.ln_1.weight, block.ln_1.bias, 1e-6"),
           ("transformer-block", "block.ln_2.weight, block.ln_2.bias", "block.ln_2.weight, block.ln_2.bias, 1e-6")),
           ("block-pre-norm",)),
+    wrong("gelu-after-c-proj", "gelu after the second projection.", "feed-forward",
+          "linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)", "gelu(linear(linear(x, mlp.c_fc), mlp.c_proj))", *_BLOCK,
+          bug="gelu-place"),
+    wrong("final-norm-in-the-loop", "ln_f after every block.", "forward",
+          """        x = transformer_block(x, block, config.n_head)
+    return layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @""",
+          """        x = layer_norm(
+            transformer_block(x, block, config.n_head), weights.ln_f.weight, weights.ln_f.bias
+        )
+    return x @""", *_FORWARD, bug="ln-f-in-loop"),
     wrong("no-positions", "wpe is not added.", "forward", " + weights.wpe[:n_seq]", "", *_FORWARD,
           bug="positions-missing"),
     wrong("positions-from-1", "The first token gets position 1.", "forward", "weights.wpe[:n_seq]",
