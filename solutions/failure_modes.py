@@ -76,7 +76,7 @@ def drifting_render_chat(messages, add_generation_prompt=False):
 # The entry can be reused when all its ids are the first ids of the prompt. One different token, and every key and
 # value after it differs: each of them depends on all tokens before.
 #
-# So the question about any failure is the same: **at which token do the two lists diverge, and why?** The picture
+# So the question about every failure is the same: **at which token do the two lists diverge, and why?** The picture
 # shows two prompts that a person would call the same conversation. The stored one was saved while the assistant was
 # about to answer. The live one comes a turn later. They share a beginning, and then they do not.
 
@@ -169,8 +169,8 @@ position_off.beside(position_errors["starts at 201"].max())
 #
 # </details>
 #
-# Now read what the model writes. Would you notice? Three texts are drawn with the same dice. (`MODEL = "gpt2"` lets the
-# real GPT-2 write, after `autograder fetch gpt2`; where it was not fetched, the cell says so.)
+# Now read what the model writes. Would you notice? Three texts are sampled with the same random numbers. (`MODEL =
+# "gpt2"` lets the real GPT-2 write, after `autograder fetch gpt2`; where it was not fetched, the cell says so.)
 
 
 # %% tags=["chart"]
@@ -251,7 +251,7 @@ record("saved cache mutated", "nowhere: the ids are equal", effect)
 #
 # ### The first tool: how many ids are shared
 #
-# Write the function that every diagnosis below stands on.
+# Write the function on which every diagnosis below rests.
 
 
 # %% solution="longest-common-prefix"
@@ -294,13 +294,13 @@ autograder.check("common-prefix")
 #   the logits of the next token come from computing the last token of the prompt, and the cache holds keys and values
 #   only.
 #
-# A *hit* is an entry that passes both. Before you write the lookup, write its log. A lookup that only returns an
-# entry cannot be diagnosed; one that says for each candidate what was decided, and on what figures, can.
+# A *hit* is an entry that passes both. Before you write the lookup, write its log. A lookup that only returns an entry
+# cannot be diagnosed; one that says for each candidate what was decided, and by which figures, can.
 
 
 # %% solution="candidate-log"
 def candidate_log(entries, prompt_ids):
-    """What is decided about each entry, and on what figures: a list of dicts, one for each entry, in their order.
+    """What is decided about each entry, and by which figures: a list of dicts, one for each entry, in their order.
 
     entries: a sequence of objects with .token_ids, maybe empty. prompt_ids: a list of at least one id.
     The keys of each dict:
@@ -476,8 +476,8 @@ autograder.charts.bar_chart(times, label="time to the first logits", title=title
 # ### Repair the server
 #
 # The wrong comparison is one fault. The other is the `except`: it hid the first for as long as the server ran. A server
-# may fall back to recomputing, and it must say so. This class stands for a server whose parts do what a word says, so
-# that each way can be tried.
+# may fall back to recomputing, but it must say so. The next class stands for a server whose parts behave as one word
+# tells them to, so that each case can be tried.
 
 
 # %% setup="scripted-server"
@@ -547,7 +547,7 @@ def explain_miss(stored_ids, live_ids):
 
         common=2 of 4; stored next: 9; live next: 8
 
-    The two last numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
+    The last two numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
     For stored [5, 7] and live [5, 7, 8]:
 
         common=2 of 2; stored next: end; live next: 8
@@ -591,8 +591,8 @@ for name, ids in small.items():
 # for something else.
 #
 # `drifting_render_chat` (in the second setup cell) puts the block into the generation prompt. But when the answer has
-# become history, it writes the assistant's message without the block. The same words, at two times, are different
-# tokens.
+# become history, it writes the assistant's message without the block. The same words become different tokens at the two
+# times.
 #
 # The next cells build a long first turn, which the server stores while it answers, and the second turn.
 
@@ -697,7 +697,7 @@ half_repair.beside("common=5919 of 5923, as before")
 
 # %% [markdown]
 # The two lines are equal, to the last digit. It looks as if the repair had not been loaded, or as if the cause were
-# elsewhere. Many people undo a right repair at this point.
+# elsewhere. Many people undo a correct repair at this point.
 #
 # Look again at the line: `live next` is the first token of the answer. The side that lacks the block is the *live*
 # one, and `request` still has the old template. The stored prompt of a first turn has no assistant message in it, so
@@ -705,7 +705,7 @@ half_repair.beside("common=5919 of 5923, as before")
 #
 # The next cell repairs both, and shows what the other half repair does in a conversation with one more turn. The cell
 # after it shows a near relative of the drift: an answer ended with a newline, and the program that writes the history
-# strips it.
+# strips it off.
 
 # %% tags=["chart"]
 print("both repaired:               ", diagnose(render_chat, render_chat))
@@ -846,7 +846,7 @@ part_lost.beside(100 * (1 - longest_common_prefix(*by_newest[-2:]) / len(by_newe
 
 # %% [markdown]
 # Chosen by the newest message, the note changes token 314 of 4,748, and 93% of the prompt is recomputed at each step,
-# the rules and the whole conversation behind the note among it. Chosen by the *first* message, it stays the same as
+# including the rules and the whole conversation after the note. Chosen by the *first* message, it stays the same as
 # long as the conversation lasts, and only the new messages are computed. That is one repair. It has a price: the note
 # no longer fits the newest message.
 #
@@ -1085,7 +1085,7 @@ autograder.charts.line_chart(
 # What the server does then is a choice, and two things must not happen: a wrong reuse, and silence. In c, `except
 # Exception` hid an error for as long as the server ran.
 #
-# The server below has no `except`. It asserts what reuse stands on before it reuses, it says what it did in one line,
+# The server below has no `except`. It asserts what reuse depends on before it reuses, it says what it did in one line,
 # and on a near miss it falls back to the shared part, which it cuts out of the entry.
 
 
@@ -1163,9 +1163,9 @@ autograder.check("key-separates")
 # <details><summary>Hint</summary>
 #
 # Python's `hash()` of a string is another number in every process: try it in two terminals. A digest from `hashlib` is
-# equal everywhere: `hashlib.sha256(data).hexdigest()`, with `data` as bytes, which `text.encode()` gives. Strings put
-# together with a separator is ambiguous as soon as a field holds the separator. A format that quotes its fields, such
-# as `json.dumps` of a list, is not; its result is a right key as it is, and a digest of it a short one.
+# equal everywhere: `hashlib.sha256(data).hexdigest()`, with `data` as bytes, which `text.encode()` gives. Joining the
+# fields with a separator is ambiguous as soon as a field holds the separator. A format that quotes its fields, such as
+# `json.dumps` of a list, is not ambiguous; its result is a valid key as it is, and a digest of it is a short one.
 #
 # </details>
 #
@@ -1173,8 +1173,8 @@ autograder.check("key-separates")
 #
 # The dict below is a cache shared by two tenants and two models. A digest is an *index*: it says where to look.
 # Whether what lies there is the right thing is decided by comparing the ids. With a digest of 256 bits two keys are
-# never equal by chance. Short ones are: the last cell keeps 16 bits of the digest, as some caches do to save space, and
-# asks for 1,500 different prompts.
+# never equal by chance. Short ones are: the last cells of this section keep 16 bits of the digest, as some caches do to
+# save space, and ask for 1,500 different prompts.
 
 # %% tags=["chart"]
 facts = {
@@ -1269,12 +1269,13 @@ rows = autograder.live_table(failures.values())
 # <details><summary>What you should see</summary>
 #
 # Thirteen lines. Four of them diverge nowhere: the ids were right, and the use of the cache
-# was wrong. In the others the ids differ at one token. What stands behind it is paid for again, or, where nobody
-# compares the ids, wrong.
+# was wrong. In the others the ids first differ at one token. What comes after it is paid for again, or, where nobody
+# compares the ids, is wrong.
 #
 # </details>
 #
-# Three of the failures were met in a server with a larger model on other hardware. Its figures, beside yours:
+# Three of the failures occurred in a server with a larger model on other hardware. The next table has its figures in
+# the column `source`, beside yours:
 
 # %% tags=["chart"]
 more = drift_cost.seconds - repaired_cost.seconds
@@ -1287,7 +1288,7 @@ rows = reuse_costs.beside_the_source(
 # %% [markdown]
 # ## Find the bug
 #
-# One more failure, from the same family. Play with it, then choose the cause.
+# One more failure of this kind. Play with it, then choose the cause.
 
 # %% tags=["chart"]
 bug = autograder.puzzle("failure-modes")
@@ -1304,6 +1305,6 @@ autograder.question("failure-modes", 1)
 autograder.question("failure-modes", 2)
 
 # %% [markdown]
-# This is the last stage that everybody is asked for. You have written GPT-2's inference, given it a memory, saved
+# This is the last required stage. You have written GPT-2's inference, given it a memory, saved
 # that memory, and seen how it is lost. The tools of this notebook work on any engine whose token ids you can log:
 # count the shared prefix of two requests that should share one, and read the line.

@@ -16,7 +16,7 @@
 # At the end of this notebook, text appears on your screen, one token after the other, and every number behind it is
 # computed by functions that you wrote.
 #
-# **What you will build.** The whole of GPT-2's inference, in about sixty lines of NumPy: a function `forward` that
+# **What you will build.** The whole of GPT-2's inference, in about fifty lines of NumPy: a function `forward` that
 # takes the tokens of a text and says, for each of them, which token is likely to come next; and a function that
 # writes text with it. The weights are those of a real, if small, GPT-2. Everything later in the course, the cache
 # above all, saves work that you first have to see here, done in full.
@@ -28,8 +28,9 @@
 # `autograder.glossary("logits")` in a cell explains a term, and `autograder.glossary()` shows all of them.
 #
 # **How to work.** Read from the top. Where a cell says `# YOUR CODE HERE`, replace the two lines below the docstring
-# with your code, run the cell, then run the check cell under it. A check says what holds and what does not. Cells
-# that draw charts or print something are yours to change; they are worth no points.
+# with your code, run the cell, then run the check cell under it. A check says what holds and what does not. Two folded
+# lines under its message give hints: where to look, and the cause. (In a terminal, `autograder test --hint 3` shows
+# both.) Cells that draw charts or print something are yours to change; they are worth no points.
 
 # %% setup="imports"
 import numpy as np
@@ -42,8 +43,8 @@ tokenizer = autograder.load_tokenizer()
 # %% [markdown]
 # **One switch.** All cells that read or write text use the small GPT-2 of the course. With `MODEL = "gpt2"` they use
 # the real one, after `autograder fetch gpt2` in a terminal; where it was not fetched, the cell says so and the small
-# one stays. What you should see is always said of the small one. Checks never use either: they bring models of their
-# own.
+# one stays. The results that this notebook describes are those of the small one. Checks never use either: they bring
+# models of their own.
 
 # %% tags=["chart"]
 MODEL = None  # or "gpt2"
@@ -57,7 +58,8 @@ weights, tokenizer = autograder.load_both(MODEL)
 # the word after it, which is why most tokens below begin with one (drawn as an open box).
 #
 # Now and then a cell asks you to **guess** before you run the next one. A guess that turns out wrong is worth more than
-# a result that was only read. Nothing depends on it. (Where no box appears, write the guess into the cell: `mine=5`.)
+# a result that was only read. Nothing depends on it. (Where no box appears, write your guess into the call:
+# `autograder.guess(..., mine=5)`.)
 
 # %% tags=["chart"]
 n_tokens = autograder.guess("Into how many tokens is 'The king is dead, and the queen' cut?", unit="tokens")
@@ -78,12 +80,12 @@ autograder.charts.token_strip({"tokens": words}, shared=0, positions=True, title
 # ## The model on one page
 #
 # The model turns the tokens into a table of numbers, `x`, of shape `[n_seq, n_embd]`. **One row stands for one
-# position.** Here `n_seq` is the number of tokens and `n_embd` the number of numbers that describe a token; a row is
-# called the **hidden state** of its token. The table keeps this shape all the way. Each of the `n_layer`
-# **blocks** adds something to it, and at the end each row is turned into one number for each token of the vocabulary.
+# position.** Here `n_seq` is the number of tokens, and `n_embd` is how many numbers describe a token; a row is called
+# the **hidden state** of its token. The table keeps this shape all the way. Each of the `n_layer` **blocks** adds
+# something to it, and at the end each row is turned into one number for each token of the vocabulary.
 #
-# The table is drawn as the thick line, which is called the **residual stream**. A block does not replace it. It takes
-# a look at it, twice, and adds what it found.
+# In the picture below, the table is the thick line, which is called the **residual stream**. A block does not replace
+# the table. It reads it, twice, and each time adds a result to it.
 
 # %% tags=["chart"]
 autograder.attention_charts.model_drawing(weights.config)
@@ -107,7 +109,7 @@ autograder.attention_charts.row_through_block(weights, token_ids, words, positio
 # - **`q`, `k`, `v`** are three short rows made from it, by multiplying it with learned matrices. Every token has its
 #   own three. There are several **heads**, which do this side by side; the picture shows one.
 # - **`scores`** compare this token's `q` with the `k` of every token up to itself. Later tokens are hidden.
-# - **`weights`** are the scores made positive, so that they add up to 1: how much of each token is taken in.
+# - **`weights`** are the scores turned into positive numbers that add up to 1: how much of each token is taken in.
 # - **`mix`** is the `v` of all these tokens, each times its weight, added up. This is where the tokens before `dead`
 #   get into its row, and the only place.
 # - **`attention`** puts the heads' mixes together, and is **added** to the row.
@@ -159,7 +161,7 @@ autograder.attention_charts.table_x(rows, words, weights)
 #
 # Most of a model's weights are in linear layers: each row is multiplied by a matrix, and a row of numbers, the
 # **bias**, is added. GPT-2 stores the matrix as `[n_in, n_out]`, so no transpose is needed. Write it once, and use it
-# wherever a layer stands.
+# wherever there is a linear layer.
 
 
 # %% solution="linear"
@@ -185,13 +187,13 @@ autograder.check("step-linear")
 #
 # $$\mathrm{gelu}(x) = \tfrac12\, x \left(1 + \tanh\left(\sqrt{2/\pi}\,\left(x + 0.044715\,x^3\right)\right)\right)$$
 #
-# There is another form, with the error function, that most libraries call GELU. It differs by up to 0.0005. A model
-# is to be run with the function that it was trained with.
+# There is another form, with the error function, that most libraries call GELU. It differs by up to 0.0005. A model has
+# to be run with the function that it was trained with.
 
 
 # %% solution="gelu"
 def gelu(x):
-    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
+    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, whatever that is.
 
     x is not changed. Elements may be as large as they like.
     """
@@ -234,15 +236,15 @@ autograder.charts.line_chart(
 #
 # Each block adds to the rows, so their numbers drift and grow from block to block. Before a row is used, it is
 # brought back to a standard size: its mean is subtracted, and it is divided by its standard deviation. Then each
-# feature is scaled by a learned number and shifted by another, in case another size was better after all. For one row
-# $x$ of $n$ numbers:
+# feature is scaled by a learned number and shifted by another, so that training can choose the size that serves best.
+# For one row $x$ of $n$ numbers:
 #
 # $$\mu = \frac{1}{n}\sum_j x_j \qquad \sigma^2 = \frac{1}{n}\sum_j (x_j-\mu)^2 \qquad
 # y_j = \frac{x_j-\mu}{\sqrt{\sigma^2+\varepsilon}}\, w_j + b_j$$
 #
 # Three details matter. The sum is divided by $n$, not by $n - 1$. The small number $\varepsilon$ stands *inside* the
-# root; it keeps a row of equal numbers from being divided by 0. And every row has its own mean and variance, which is
-# what the word "layer" is about: no row knows of another.
+# root; it keeps a row of equal numbers from being divided by 0. And every row has its own mean and variance: no row
+# affects another.
 
 
 # %% solution="layer-norm"
@@ -316,7 +318,7 @@ autograder.attention_charts.by_hand(q, k, v, words[:3])
 # %% [markdown]
 # Follow a row through the tables. **1.** Each query is multiplied with each key. **2.** The scores are divided by the
 # square root of the number of features, which keeps them at one size however many there are. **3.** The keys of later
-# tokens are hidden. Look at the second row: the best fit of all, 3, is hidden, because that token comes later. **4.**
+# tokens are hidden. Look at the second row: its best fit, 3, is hidden, because that token comes later. **4.**
 # What is left is made into weights, by `exp` of each score divided by the sum of them all. This is called **softmax**.
 # **5.** The values are added up by these weights. The third token's result, 12.7, lies close to the first value, 10.
 #
@@ -398,9 +400,9 @@ print("merged again:", np.array_equal(merge_heads(split_heads(table, 2)), table)
 #
 # ### Softmax
 #
-# **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when
-# the same number is taken off all scores of a row, because that divides the top and the bottom of the fraction alike.
-# So take each row's largest score off first: then no exponent is above 0, and at least one is exactly 0.
+# **Overflow.** `exp(89)` is already too large for float32 and becomes infinity. But a softmax does not change when the
+# same number is subtracted from all scores of a row, because that divides numerator and denominator alike. So subtract
+# each row's largest score first: then no exponent is above 0, and at least one is exactly 0.
 
 
 # %% solution="softmax"
@@ -506,8 +508,8 @@ autograder.check("attention-large-scores")
 # <details><summary>Hint</summary>
 #
 # Four lines are enough. `np.split` cuts an array into equal parts along an axis, and each part is then split into
-# heads. With the heads in front, one `@` applies the attention weights to the values. If a check fails, read its last
-# sentence first: it says which mistake gives the same numbers as your code, when it knows one.
+# heads. With the heads in front, one `@` applies the attention weights to the values. If a check fails, the second fold
+# under its message names the mistake that gives the same numbers as your code, when it is a known one.
 #
 # </details>
 #
@@ -606,14 +608,14 @@ autograder.attention_charts.head_map(chosen, tokenizer.tokens(line_ids), title, 
 # Each row adds up to 1, and the first has a single 1, because the first token has nothing else to look at. A frame is
 # around the largest weight of each row. In 9 of the 13 other rows it is around the token just before: ` where` has 0.64
 # for the `!` before it, and the second half of each `Romeo` has 0.64 to 0.80 for the first half. In the other 4 it is
-# around the first token, or around the token itself. Nobody told this head to do so; training did. Most heads do
-# nothing that has a name.
+# around the first token, or around the token itself. Nobody programmed this; the head learned it in training. Most
+# heads do nothing that has a name.
 #
 # </details>
 #
 # ## From rows to logits
 #
-# Everything is there. `forward` looks up the embeddings, runs the blocks, applies the final layer norm `ln_f`, and
+# All the parts are there. `forward` looks up the embeddings, runs the blocks, applies the final layer norm `ln_f`, and
 # turns each row into `n_vocab` logits.
 #
 # How does a row become logits? It is compared, by a dot product, with each token's row of `wte`. The same matrix that
@@ -624,8 +626,8 @@ autograder.attention_charts.head_map(chosen, tokenizer.tokens(line_ids), title, 
 #
 # The model has one row in `wpe` for each position from 0 to `n_ctx - 1` and no more. A longer sequence has to be
 # refused with a `ValueError`, and so has an empty one. Nor has `wte` a row for an id of `n_vocab` or more; looking it
-# up raises an `IndexError`, which is as good. Loud is what matters: a sequence that is silently cut, a position that is
-# silently used twice, or an id that is silently replaced gives wrong numbers that look fine.
+# up raises an `IndexError`, which is as good. What matters is that there is an error: a sequence that is silently cut,
+# a position that is silently used twice, or an id that is silently replaced gives wrong numbers that look fine.
 
 
 # %% solution="forward"
@@ -661,9 +663,9 @@ autograder.check("forward-limits")
 #
 # </details>
 #
-# Your logits are not equal to the judge's to the last digit, and need not be. You compute in float32, which keeps about
-# seven digits, and every block rounds again. How far that leads is easily measured: the same blocks in float64, beside
-# yours.
+# The checks compare your logits with those of a second GPT-2, which computes in float64. The two are not equal to the
+# last digit, and need not be. You compute in float32, which keeps about seven digits, and every block rounds again. How
+# far the two drift apart is easily measured: the next cell runs your blocks in both.
 
 # %% tags=["chart"]
 in_32 = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
@@ -829,7 +831,7 @@ q, k = np.random.default_rng(0).normal(size=(2, 1, 5, 8))
 print(bug.function(q, k)[0].round(2))  # try other q and k, and compare with your own attention_weights
 
 # %% [markdown]
-# Two questions, to see whether it stuck.
+# Two questions, to see what you remember.
 
 # %% tags=["chart"]
 autograder.question("forward-pass", 1)
@@ -891,4 +893,4 @@ autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 60, temperature=0.7)
 # You have a complete GPT-2, and you know what it costs to use it this way. Almost all of the work for a new token
 # repeats the work for the one before. In stage 2, the **KV cache**, you build the memory that keeps what can be kept;
 # in stage 3, generation runs on it, one row at a time. The functions you wrote here are used again there, and
-# `generate_recompute` remains the judge: whatever is faster has to give the same ids.
+# `generate_recompute` remains the reference: whatever is faster has to give the same ids.

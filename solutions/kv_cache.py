@@ -15,8 +15,8 @@
 #
 # **What you will build.** A memory for attention. Stage 1 runs the whole text through the model again for every new
 # token. Nearly all of that work has been done before. You write `LayerCache`, which keeps one layer's keys and values;
-# `ModelCache`, one of those for every layer, which can be cloned; `attend`, attention that reads them; and
-# `kv_cache_bytes`, the bill in bytes. The next stages generate text with these, and save and reuse them.
+# `ModelCache`, which has one of those for every layer and can be cloned; `attend`, attention that reads them; and
+# `kv_cache_bytes`, which counts the bytes they take. The next stages generate text with these, and save and reuse them.
 #
 # **Time.** About three hours.
 #
@@ -57,10 +57,10 @@ autograder.charts.steps_picture(16, n_steps=3)
 
 # %% [markdown]
 # On the left, all rows are computed in this step, and all keys and values (K and V, the two strips) with them. On the
-# right, only the last row is. Its query needs the keys and values of all the earlier positions, and nothing else of
-# them: the rows above are not kept. So the keys and values have to be kept, and what keeps them is called the **KV
-# cache**. (The first notebook explains the units. Here it is enough that left grows with the square of the length, and
-# right in proportion to it.)
+# right, only the last row is computed. Its query needs the keys and values of all the earlier positions, and nothing
+# else from them: the rows above are not kept. So the keys and values have to be kept, and the memory that keeps them is
+# called the **KV cache**. (The first notebook explains the units. Here it is enough that left grows with the square of
+# the length, and right in proportion to it.)
 #
 # Three questions decide whether that is allowed. Do the keys and values of earlier positions stay the same when the
 # text grows? Is anything else needed from the earlier positions? And what does keeping them cost? We look at the first
@@ -99,7 +99,7 @@ for layer in (0, 5, 11):
 # <details><summary>What you should see</summary>
 #
 # Differences of about 1e-6 at most, in keys and values of size 1 or so. That is the rounding
-# of float32, not a change. Three tokens more, and the earlier rows are what they were.
+# of float32, not a change. With three more tokens, the earlier rows are the same as before.
 #
 # </details>
 #
@@ -373,8 +373,8 @@ autograder.check("clone-independent")
 # For `clone`, think about what your `LayerCache` writes into when something is appended. With a buffer, the clone
 # needs a buffer of its own: if both have the same one, both write their next row to the same place. The simplest clone
 # uses only what you have already written: a new `ModelCache`, into whose layers the rows of the old ones are appended.
-# A layer that is still empty has no rows to append. Other programs use Python's `copy.deepcopy`, which is as right, and
-# also copies the room of a buffer that is still free.
+# A layer that is still empty has no rows to append. Other programs use Python's `copy.deepcopy`, which is just as
+# correct; it also copies the unused part of a buffer.
 #
 # </details>
 #
@@ -418,7 +418,7 @@ autograder.attention_charts.queries_at_the_end(n_query=3, n_seq=8)
 # triangle of stage 1. Your function serves both, and everything between.
 #
 # The rest is as before: scores are divided by `sqrt(head_dim)`, the softmax runs over the keys, and each row's largest
-# visible score is taken off before `exp`. Only read the cache: an in-place operation such as `keys *= 0.5` would
+# visible score is subtracted before `exp`. Only read the cache: an in-place operation such as `keys *= 0.5` would
 # change it for everyone.
 
 
@@ -611,9 +611,9 @@ autograder.cost_charts.text_in_memory(lengths, bills)
 # <details><summary>What you should see</summary>
 #
 # Straight lines, one below the other. Llama 2 7B needs 524 kB a token. Mistral 7B, which has
-# as many layers and a quarter of the key heads, needs 131 kB. Where a line crosses 24 GB, one text alone fills the
-# card, and a server has many texts at once. That is why a cache that several requests can share is worth having: what
-# they have in common need be kept only once.
+# as many layers and a quarter of the key heads, needs 131 kB. Where a line crosses 24 GB, one text alone fills a
+# graphics card with that much memory, and a server has many texts at once. That is why a cache that several requests
+# can share is worth having: what they have in common needs to be kept only once.
 #
 # </details>
 #
@@ -658,8 +658,8 @@ autograder.question("kv-cache", 2)
 # ### END SOLUTION
 
 # %% [markdown] written="memory-bill" points=2
-# **Whose memory?** A server keeps Llama 2 7B in half precision on a card with 24 GB, of which about 14 GB hold the
-# model. How many texts of 4,096 tokens fit into the rest at once? How many would fit with the shape of Mistral 7B?
+# **Whose memory?** A server keeps Llama 2 7B in half precision on a graphics card with 24 GB, of which about 14 GB hold
+# the model. How many texts of 4,096 tokens fit into the rest at once? How many would fit with the shape of Mistral 7B?
 # Then say what changes if all of these texts begin with the same 3,000 tokens, kept only once.
 #
 # ### BEGIN SOLUTION

@@ -14,7 +14,7 @@
 # # 3. Prefill and decode
 #
 # **What you will build.** Text generation on top of the KV cache. Your `prefill` runs the whole prompt through the
-# model in one pass and fills the cache. Your `decode_step` then runs one single token. Your `generate` puts the two
+# model in one pass and fills the cache. Your `decode_step` then runs a single token. Your `generate` puts the two
 # together and writes the same text as `generate_recompute` of stage 1, for a fraction of the work. Every program that
 # serves language models is split into these two phases, and their costs differ so much that they are measured
 # separately.
@@ -79,8 +79,8 @@ weights, tokenizer = autograder.load_both(MODEL)
 # one before it. A pass now has a table `x` of a single row. Its query needs the keys and values of all earlier
 # positions, and those are in the cache. This is called **decode**, and one such pass is a decode step.
 #
-# The picture shows which pass computes which position. At a hatched one nothing is computed: its keys and values are
-# read from the cache.
+# The picture shows which pass computes which position. At a hatched position nothing is computed: its keys and values
+# are read from the cache.
 
 # %% tags=["chart"]
 autograder.attention_charts.passes(n_prompt=6, n_generated=5)
@@ -170,13 +170,13 @@ print("positions in the cache:", len(one_cache), "of", len(rows))
 # Prefill and decode are the same computation on a different number of rows. So write it once: `advance` takes the new
 # tokens, and the position of the first of them, and carries them through the whole model.
 #
-# **Positions.** The first new token does not stand at position 0. In the picture above, the third pass computes one
-# token, and it stands at position 7. So it needs row 7 of `wpe`. Nothing in the new token itself says so: the caller
-# has to. If you took row 0 instead, the code would run, and the text would even look plausible.
+# **Positions.** The first new token does not stand at position 0. In the picture above, pass 2 computes one token, and
+# it stands at position 7. So it needs row 7 of `wpe`. The token itself does not tell its position, so the caller passes
+# it. If you took row 0 instead, the code would run, and the text would even look plausible.
 #
 # **Logits.** `forward` returns logits for every row. Here only those after the last token are wanted, because only
 # they decide what comes next. So apply `ln_f` and the product with `wte.T` to the last row alone: for a prompt of 500
-# tokens that saves 499 rows of the largest matrix in the model.
+# tokens that saves the product of 499 rows with the largest matrix in the model.
 #
 # **Errors.** `wpe` has `n_ctx` rows. Look before you compute, because NumPy does not: a slice that ends after the
 # last row is silently cut short, and if one row is left, it is silently used for all tokens. A negative position or a
@@ -297,10 +297,10 @@ for size in (1, 4, 10, len(prompt_ids)):
 #
 # ## Decode
 #
-# A decode step is a pass over one token. Its position is passed in. Use the one that is passed: `decode_step` must
+# A decode step is a pass over one token. The caller passes the token's position. Use it as it is: `decode_step` must
 # not replace it by `len(cache)`. In correct use the two are equal, so you may raise a `ValueError` when they are not.
-# But a function that silently corrects its caller hides the caller's mistake, and in stage 5 you will need to see
-# such mistakes.
+# But a function that silently corrects its caller hides the caller's mistake, and in stage 5 you will need to see such
+# mistakes.
 
 
 # %% solution="decode-step"
@@ -388,8 +388,8 @@ else:
 # With `n_new = 0` the result is an empty list.
 #
 # One check counts work: the ids that the given functions, your `prefill` and your `decode_step` get, and the rows that
-# are multiplied by the arrays in `weights`. Only too many tokens lose its point. Work that the count cannot see, as
-# with weights that you prepared once, is not held against you.
+# are multiplied by the arrays in `weights`. It fails only when too many tokens go through the model. Work that the
+# count cannot see, as with weights that you prepared once, does not count against you.
 
 
 # %% solution="generate"
@@ -515,7 +515,7 @@ autograder.cost_charts.first_token(first, weights)
 #
 # And what does a whole text of `n` tokens cost? All the tokens on the way have to be paid for. By recompute that is
 # a sum of terms that grow with `n`, so the total grows like a square, or faster. With the cache it is a sum of terms
-# that stay nearly the same, so the total grows like a line.
+# that stay nearly the same, so the total grows in a straight line.
 #
 # On axes that are both logarithmic, a power of `n` is a straight line, and its slope is the exponent: 1 for a line, 2
 # for a square. So the charts can be read by their slopes. For measuring, take a model that is wide, so that time goes
@@ -707,8 +707,8 @@ autograder.question("prefill-decode", 2)
 # %% [markdown]
 # ## What comes next
 #
-# You can now write text for the price of a line. The prompt is still paid for in full, by every request, even when a
-# thousand requests begin with the same text. In stage 4, **save and reuse**, you keep the cache of such a prefix and
-# continue it with one suffix after another. All you need is here: `prefill` makes the cache, `decode_step` continues
-# it, and the position says where. What can go wrong is here as well: a position that is not what it should be, and a
-# cache that grows when it should not.
+# The cost of generating a text now grows in proportion to its length, not like a square. The prompt is still paid for
+# in full, by every request, even when a thousand requests begin with the same text. In stage 4, **save and reuse**, you
+# keep the cache of such a prefix and continue it with one suffix after another. All you need is here: `prefill` makes
+# the cache, `decode_step` continues it, and the position says where. What can go wrong is here as well: a position that
+# is not what it should be, and a cache that grows when it should not.

@@ -18,7 +18,7 @@
 # once, save its KV cache, and let any number of requests continue from it. Then you will put the cache into a file and
 # read it back, without ever accepting a file that does not fit. At the end you measure what it is worth: a request with
 # 400 shared tokens and 8 of its own becomes many times faster. Every serving engine, which is a program that answers
-# many people with one model, does this. It is easily wrong without anybody noticing, because a wrong cache raises no
+# many people with one model, does this. It is easy to get wrong without noticing, because a wrong cache raises no
 # error.
 #
 # **Time.** About three hours.
@@ -93,7 +93,7 @@ autograder.charts.token_strip(
 # and the tokens *before* it. The **causal mask** hides all later tokens. So the rows of the prefix come out the same
 # whatever follows, and can be kept.
 #
-# The other side of the same fact: change one token early in the prefix, and every row from there on is another one.
+# The other side of the same fact: change one token early in the prefix, and every row from there on is different.
 # A saved prefix serves the prompts that begin with *exactly* these tokens, and no others.
 #
 # ## Save
@@ -151,7 +151,7 @@ autograder.charts.token_strip(
 )  # fmt: skip
 
 # %% [markdown]
-# The second and the third row are the two mistakes people make. Nothing stops them: `wpe` has a row for every position
+# The second and the third row are the two most common mistakes. Nothing stops them: `wpe` has a row for every position
 # below `n_ctx`, so a wrong position finds a row too. The text that comes out may even read well. Only the numbers are
 # wrong. This is why the position is passed openly, as `prefix_len`, and why the checks call your function with a wrong
 # `prefix_len` as well: the logits must then be *different*, or there must be a `ValueError`. A function that takes
@@ -169,17 +169,17 @@ autograder.charts.token_strip(
 #
 # ## There is always a token to run
 #
-# What comes out of a request are the logits after its last token. They are computed when that token is run. The cache
-# holds keys and values, no logits, so with an empty suffix there is nothing to compute them from: that is an error.
-# When a whole prompt happens to be saved, the caller keeps its last token back and passes that as the suffix.
+# The result of a request is the logits after its last token. They are computed when that token is run. The cache holds
+# keys and values, no logits, so with an empty suffix there is nothing to compute them from: that is an error. When a
+# whole prompt happens to be saved, the caller holds back its last token and passes that as the suffix.
 #
 # ## Reuse
 #
 # Now write it. The function gets no prefix ids, only the saved cache and the prefix's length.
 #
-# **The step counts or it does not.** Five of the six checks below belong together, and they are worth 8 of the 14
-# points. If the logits are wrong, as they are when the positions are reset, or if a request changes `saved`, none of
-# the five gives points. The messages say which of the two it is.
+# **All or nothing.** Five of the six checks below count together: their 8 of the 14 points are given only if all five
+# pass. If the logits are wrong, as they are when the positions are reset, or if a request changes `saved`, none of the
+# five gives points. The messages say which of the two it is.
 
 
 # %% solution="generate-with-prefix"
@@ -202,8 +202,8 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
 # <details><summary>Hint</summary>
 #
 # There are two good ways to run the suffix. A loop calls `decode_step` for each token, with the position that the rule
-# gives. Or one call of `advance` takes them all; which position does its first token have? Both give the same logits.
-# In both cases look for the empty suffix first: a loop over no tokens never makes any logits to return.
+# gives. Or one call of `advance` takes them all; at which position does the first one stand? Both give the same logits.
+# In both cases check for an empty suffix first: a loop over no tokens never makes any logits to return.
 #
 # `prefill` is tempting and not good enough: it takes the position from `len(cache)` and never looks at `prefix_len`.
 #
@@ -338,11 +338,11 @@ except (ValueError, IndexError) as error:
 # The **fingerprint** says which model the cache belongs to. It is a hash, a short string computed from the model's
 # config and the bytes of every weight; when any of them changes, another string comes out.
 # `autograder.model_fingerprint(weights)` computes it. The name of a model would not do. Train it for one more step, and
-# its name and its shapes are what they were, while every key and every value is another one.
+# its name and its shapes stay the same, while every key and every value changes.
 #
 # You will write four short functions. The first two say what a file must be like; the writer and the reader both use
-# them. They have steps of their own; the checks with points look at the last two only. So you may also choose another
-# file format and cut the work otherwise, if the same files are refused.
+# them. Each of these two has a step, a check without points; the checks with points look at the last two only. So you
+# may also choose another file format and cut the work otherwise, if the same files are refused.
 #
 # ### The facts
 
@@ -369,7 +369,7 @@ autograder.check("step-cache-facts")
 # %% [markdown]
 # ### The arrays
 #
-# This function is there for you to use: it puts a cache and its ids into the dict that the file will hold. (A layer's
+# The next function is given: it puts a cache and its ids into the dict that the file will hold. (A layer's
 # `keys` are often a *view*, such as the filled part of a larger buffer. A file needs arrays that lie in memory in one
 # piece, which `np.ascontiguousarray` sees to.)
 
@@ -421,8 +421,9 @@ def check_tensors(tensors, weights):
 #
 # </details>
 #
-# Run the step, and look for yourself. The first call must return quietly; each other must name what is wrong. With one
-# id too few, that is `layers.0.keys`: the ids alone look right, and the rows no longer fit them.
+# Run the step, and then see for yourself. The first call must return without an error; each of the others must name
+# what is wrong. With one id too few, that is `layers.0.keys`: the ids alone look right, and the rows no longer fit
+# them.
 
 
 # %% check="step-check-tensors"
@@ -523,8 +524,8 @@ def read_prefix_cache(path, weights):
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# Get the metadata and all arrays inside the `with`, and put a `try` around it. `file.metadata() or {}` makes an empty
-# dict of None. For the facts, loop over `cache_facts(prefix_ids, weights).items()` and compare each with
+# Get the metadata and all arrays inside the `with`, and put a `try` around it. `file.metadata() or {}` is an empty dict
+# where there are no metadata. For the facts, loop over `cache_facts(prefix_ids, weights).items()` and compare each with
 # `facts.get(field)`. To fill the layers, build each name from the layer's *number*, as the writer did: sorted as
 # strings, `layers.10` comes before `layers.2`.
 #
@@ -541,8 +542,8 @@ autograder.check("cache-file-round-trip")
 # rows or lie outside the vocabulary, and numbers that are not finite (here your writer may refuse as well; a file that
 # it leaves behind all the same must not be readable). It cuts a file off, empties it, and puts noise in its place. If
 # your file has the format above, the check also makes files that your writer would not: with an array or a fact
-# missing, or with one that is wrong. Any `ValueError` counts: that it names the field is for whoever has to find the
-# reason, and no check reads it.
+# missing, or with one that is wrong. Any `ValueError` counts. The field is named for the person who has to find the
+# reason; no check reads it.
 
 # %% check="cache-file-refusals"
 autograder.check("cache-file-refusals")
@@ -582,9 +583,9 @@ _ = path.write_bytes(data)
 #
 # Now measure your own functions. A speed-up proves nothing by itself: the first call of anything is slow, and whatever
 # comes second then looks fast. So each function is called once before it is timed, all are timed in turn, and the chart
-# shows medians. And there is a **control**: a prefix of the same length that nobody has seen before. It takes the same
-# way through your functions, but it must be saved first. If it were as fast as the saved one, the speed-up would not
-# come from reuse.
+# shows medians. And there is a **control**: a prefix of the same length that nobody has seen before. It goes through
+# the same functions, but it must be saved first. If it were as fast as the saved one, the speed-up would not come from
+# reuse.
 #
 # The dotted line is the ideal: with a prefix of P and a suffix of S tokens, S of P + S tokens are run, so the time
 # would shrink to S / (P + S).
@@ -674,7 +675,7 @@ calls = {(label, n): lambda job=job, n=n: job(n) for label, job in jobs.items() 
 times = autograder.timing.compare(calls, repeats=3)
 in_all = {label: [times[label, n] for n in counts] for label in jobs}
 title = f"Total time: prefix of 200 tokens, suffixes of {n_suffix}"
-reuse_charts.break_even_chart(counts, in_all, y_label="time in all", title=title, model=timed).show()
+reuse_charts.break_even_chart(counts, in_all, y_label="total time", title=title, model=timed).show()
 pays_from.beside(reuse_charts.crossing(counts, *in_all.values()))
 
 # %% [markdown]
@@ -694,7 +695,7 @@ def tokens_of_work(job, n):
 
 work_in_all = {label: [tokens_of_work(job, n) for n in counts] for label, job in jobs.items()}
 title = f"Tokens run: prefix of 200 tokens, suffixes of {n_suffix}"
-look = {"y_label": "work in all", "y_unit": "tokens", "title": title, "model": timed}
+look = {"y_label": "total work", "y_unit": "tokens", "title": title, "model": timed}
 reuse_charts.break_even_chart(counts, work_in_all, **look)
 
 # %% [markdown]
@@ -718,7 +719,7 @@ reuse_charts.break_even_chart(counts, work_in_all, **look)
 # Where it was not fetched, the cell says so.
 
 # %% tags=["chart"]
-saves = autograder.guess("Twenty users: how many times less do they wait, all together?", unit="times")
+saves = autograder.guess("Twenty users: how many times shorter is their total wait?", unit="times")
 saves
 
 # %% tags=["chart"]
@@ -777,7 +778,7 @@ autograder.question("save-and-reuse", 2)
 
 # %% [markdown] written="why-positions" points=2
 # **Question 1.** You have the saved cache of the prefix above. A new prompt has 10 other tokens first, and then exactly
-# the tokens of the prefix. Somebody proposes to use the saved rows for them all the same, and to run only what comes
+# the tokens of the prefix. Somebody proposes to use the saved rows for these tokens anyway, and to run only what comes
 # before and after. Name two reasons why the saved keys and values are not those that the new prompt needs. Suppose the
 # model had no `wpe` and no positions at all: which of the two reasons would be left, and in which layers?
 #
@@ -805,10 +806,10 @@ autograder.question("save-and-reuse", 2)
 # %% [markdown]
 # ## Going further: share the prefix instead of copying it
 #
-# This section is worth no points. The clone copies the whole prefix for every request, only so that the suffix has a
-# place to be appended to. A request could instead *read* the saved arrays, which never change, and keep a short
-# **tail** of its own for the suffix. No row of the prefix is copied then, and a hundred requests at the same time
-# need the memory of one prefix and a hundred tails.
+# This section is worth no points. The clone copies the whole prefix for every request, only so that there is a place to
+# append the suffix. A request could instead *read* the saved arrays, which never change, and keep a short **tail** of
+# its own for the suffix. No row of the prefix is copied then, and a hundred requests at the same time need the memory
+# of one prefix and a hundred tails.
 #
 # These two classes hold such a request. They are given.
 

@@ -1,6 +1,6 @@
 """The pictures of the first stage: the model as a whole, attention by hand, a row on its way through a block, a head.
 
-All but the first are tables of numbers in cells. Colors and hatches are those of chart_style.KINDS.
+Most are tables of numbers in cells. Colors and hatches are those of chart_style.KINDS.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def by_hand(q: np.ndarray, k: np.ndarray, v: np.ndarray, tokens: Sequence[str]) 
         x = _table(axes, x, height + 0.5, rows, shown, heading, names if x == 1.0 else (), names) + 0.45
     _table(axes, x, height + 0.5, weights @ v, heading="5. weights @ v", column_names=[""])
     title = f"Attention of {n_seq} tokens in one head, by hand"
-    finish(figure, axes, title, "Rows: the token that looks. Columns of 1 to 4: the token that is seen.", None, False)
+    note = "Rows: the token that looks. Columns of tables 1 to 4: the token that is seen."
+    finish(figure, axes, title, note, None, False)
     return Chart(figure, title, f"weights:\n{weights.round(3)}\nresult:\n{(weights @ v).round(3)}")
 
 
@@ -110,11 +111,11 @@ def row_through_block(
         "k": "what it offers, in the same head",
         "v": "what it passes on, in the same head",
         "scores": "its q with the k of each token",
-        "weights": "from 0 to 1, in all 1",
-        "mix": "the sum of all v, by these weights",
+        "weights": "from 0 to 1; they add up to 1",
+        "mix": "the sum of all v, each times its weight",
         "attention": "all heads' mixes, through c_proj",
         "x + attention": "added to the row",
-        "ln_2": "the same again",
+        "ln_2": "brought to a standard size again",
         "mlp": "two linear layers, gelu between them",
         "x + attention + mlp": "the row that enters the next block",
     }
@@ -204,7 +205,7 @@ def passes(n_prompt: int, n_generated: int) -> Chart:
         y_label="pass: 0 is prefill, the others decode",
         x_ticks=range(n_seq),
         y_ticks=range(n_generated),
-        title=f"A prompt of {n_prompt} tokens and {n_generated} new ones: each position is computed once",
+        title=f"A prompt of {n_prompt} tokens and {n_generated} new ones: no position is computed twice",
     )
 
 

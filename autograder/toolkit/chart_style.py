@@ -110,7 +110,7 @@ def exact(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A value with its unit, as it stands at a bar: 1 token, 21,822 tokens, 3.14 ms."""
+    """A value with its unit, as it is written at a bar: 1 token, 21,822 tokens, 3.14 ms."""
     return f"{exact(value)} {'token' if unit == 'tokens' and value == 1 else unit}".strip()
 
 
@@ -182,7 +182,7 @@ def finish(
 
 
 def describe(model: Any) -> str:
-    """A model in a caption, given as weights, a config or a text."""
+    """A model in a caption, given as weights, a config or a string."""
     if model is None or isinstance(model, str):
         return model or ""
     config = getattr(model, "config", model)

@@ -27,7 +27,7 @@ def next_token(series: Series, model: Any) -> Chart:
 
 def filling(series: Series) -> Chart:
     """Seconds to append positions one by one to a layer's cache, by ways to keep the rows."""
-    return _powers(series, "positions appended one by one", "time in all", "Filling one layer's cache", note=_ONE_LAYER)
+    return _powers(series, "positions appended one by one", "total time", "Filling one layer's cache", note=_ONE_LAYER)
 
 
 def one_layer(series: Series) -> Chart:
@@ -69,7 +69,7 @@ def token_in_memory(n_bytes: Mapping[str, int]) -> Chart:
         label="KV cache for one token, in half precision",
         unit="B",
         title="The memory bill",
-        note="In brackets: heads of keys and values, of all heads.",
+        note="In parentheses: heads of keys and values, of heads of queries.",
     )
 
 

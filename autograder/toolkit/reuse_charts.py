@@ -46,7 +46,7 @@ def break_even_chart(
     title: str,
     model: Any,
 ) -> Chart:
-    """What each of two ways costs in all for so many requests; where the two lines meet is marked."""
+    """The total cost of each of two ways, for so many requests; a mark shows where the two lines meet."""
     break_even = crossing(counts, *in_all.values())
     return line_chart(
         {way: (counts, costs) for way, costs in in_all.items()},

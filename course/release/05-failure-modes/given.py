@@ -20,7 +20,7 @@ def linear(x, layer):
 
 
 def gelu(x):
-    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
+    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, whatever that is.
 
     x is not changed. Elements may be as large as they like.
     """

@@ -25,7 +25,7 @@ def linear(x, layer):
 
 
 def gelu(x):
-    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
+    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, whatever that is.
 
     x is not changed. Elements may be as large as they like.
     """
@@ -471,7 +471,7 @@ def longest_common_prefix(a, b):
 
 
 def candidate_log(entries, prompt_ids):
-    """What is decided about each entry, and on what figures: a list of dicts, one for each entry, in their order.
+    """What is decided about each entry, and by which figures: a list of dicts, one for each entry, in their order.
 
     entries: a sequence of objects with .token_ids, maybe empty. prompt_ids: a list of at least one id.
     The keys of each dict:
@@ -544,7 +544,7 @@ def explain_miss(stored_ids, live_ids):
 
         common=2 of 4; stored next: 9; live next: 8
 
-    The two last numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
+    The last two numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
     For stored [5, 7] and live [5, 7, 8]:
 
         common=2 of 2; stored next: end; live next: 8

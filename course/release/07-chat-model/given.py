@@ -25,7 +25,7 @@ def linear(x, layer):
 
 
 def gelu(x):
-    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, which may be any.
+    """GPT-2's GELU, the tanh form, of every element of x; an array of the same shape, whatever that is.
 
     x is not changed. Elements may be as large as they like.
     """
@@ -471,7 +471,7 @@ def longest_common_prefix(a, b):
 
 
 def candidate_log(entries, prompt_ids):
-    """What is decided about each entry, and on what figures: a list of dicts, one for each entry, in their order.
+    """What is decided about each entry, and by which figures: a list of dicts, one for each entry, in their order.
 
     entries: a sequence of objects with .token_ids, maybe empty. prompt_ids: a list of at least one id.
     The keys of each dict:
@@ -544,7 +544,7 @@ def explain_miss(stored_ids, live_ids):
 
         common=2 of 4; stored next: 9; live next: 8
 
-    The two last numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
+    The last two numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
     For stored [5, 7] and live [5, 7, 8]:
 
         common=2 of 2; stored next: end; live next: 8
@@ -649,7 +649,7 @@ def block_keys(token_ids, block_size, context):
     """The keys of the full blocks of a prompt, a list of strings: key i stands for all ids up to the end of block i.
 
     token_ids: a list of ids, maybe empty. Of n ids, n // block_size blocks are full; the ids after them have no key.
-    context: a dict of strings, what keys and values depend on besides the ids. In which order it holds them is nothing.
+    context: a dict of strings, what keys and values depend on besides the ids; the order of its keys does not matter.
     Each key depends on the ids of its block, on those of all blocks before it, and on the context: equal arguments
     give equal keys, also in another Python process, and what differs in anything has another key. A key has 16
     characters or more, so that keys are not equal by chance.
