@@ -17,6 +17,8 @@ from autograder.stages import find_stage
 
 STAGE = find_stage("kv-cache")
 SOURCE = json.loads(source_notebook(STAGE, read_stage(STAGE, ROOT / "solutions")))
+MARKS = [cell["metadata"]["nbgrader"] for cell in SOURCE["cells"] if "nbgrader" in cell["metadata"]]
+POINTS = {mark["grade_id"]: mark["points"] for mark in MARKS if mark["grade"]}
 RELEASE = ROOT / "course" / "release" / STAGE.assignment
 SOLUTION = (
     "def kv_cache_bytes(config, n_seq, n_bytes=4, factor={factor}):\n"
@@ -46,7 +48,8 @@ class Notebook:
     def passes(self):
         """Whether kv_cache_bytes has its points when the folder is marked."""
         self.path.write_text(json.dumps(self.content), encoding="utf-8")
-        job = Job(STAGE, self.path.parent, b"key", SOURCE, RELEASE / "given.py", start_worker=Worker)
+        given = RELEASE / "given.py"
+        job = Job(STAGE, self.path.parent, b"key", SOURCE, given, Worker, POINTS, isolation="not looked at")
         results = {r.id: r for r in mark(job).result.results}
         return results["memory-bytes"].passed
 
