@@ -45,10 +45,8 @@ def model_cache_layers(student, cases):
 def clone_equal(student, cases):
     """clone() gives a cache with the same number of layers, the same rows in every layer and the same len()."""
 
-    def expect_equal(original: Held) -> None:
-        clone = original.clone("the clone")
+    def expect_equal(original: Held, clone: Held) -> None:
         clone.expect()
-        original.expect(" after clone()")
         lengths = student.length(clone.handle), student.length(original.handle)
         if lengths[0] != lengths[1]:
             raise Failure(None, f"len() of the clone is {lengths[0]}, and {lengths[1]} of the original.")
@@ -69,8 +67,7 @@ def clone_equal(student, cases):
 def clone_independent(student, cases):
     """What one of a cache and its clones appends never shows in another, in any layer."""
 
-    def expect_independent(original: Held) -> None:
-        clone = original.clone("the clone")
+    def expect_independent(original: Held, clone: Held) -> None:
         second, third = clone.clone("a clone of the clone"), original.clone("a second clone")
         held = (original, clone, second, third)
         for turn, grown in enumerate((clone, original, third, second, clone, original)):
@@ -95,19 +92,20 @@ def clone_independent(student, cases):
         cache.expect(" after an empty cache was cloned and both grew")
 
 
-BEFORE = ", so its clones cannot be judged: get the checks above to pass first"
+CLONED = ", after a clone was made of it: get the checks above to pass first, and then look at clone()"
 
 
-def _clone_each(student, cases, label: str, look: Callable[[Held], None]) -> None:
-    """Call `look` with caches of lengths at and beside the sizes of buffers; one of them has 12 layers."""
+def _clone_each(student, cases, label: str, look: Callable[[Held, Held], None]) -> None:
+    """Call `look` with a cache and a clone of it, of lengths at and beside the sizes of buffers; one has 12 layers."""
     two, three, four = cases.odd
     sweep = Sweep("lengths at cloning")
     for model, n_seq in ((two, 1), (three, 5), (two, 15), (four, 16), (two, 17), (cases.trained, 6), (two, 130)):
         kv = _draw_cache(cases, model.config, n_seq, label)
         with sweep.at(n_seq):
             original = Held(student, student.make_cache(model, kv), model.config, "the original", kv)
-            original.expect(BEFORE)
-            look(original)
+            clone = original.clone("the clone")  # before a look at the rows, which may put something in order
+            original.expect(CLONED)
+            look(original, clone)
     sweep.finish()
 
 

@@ -74,6 +74,39 @@ class LayerCache:
     assert lost(changed(sources=[source])) == {c.id for c in checks_of(STAGE)} - {"memory-bytes"}
 
 
+JOINED_WHEN_READ = """
+class LayerCache:
+    def __init__(self):
+        self.parts, self.waiting = [], []
+
+    def append(self, k, v):
+        self.waiting.append((k, v))
+
+    def joined(self, which):
+        self.parts, self.waiting = self.parts + self.waiting, []
+        return np.concatenate([pair[which] for pair in self.parts], axis=1)
+
+    keys = property(lambda self: self.joined(0))
+    values = property(lambda self: self.joined(1))
+
+    def __len__(self):
+        return sum(k.shape[1] for k, _ in self.parts + self.waiting)
+"""
+
+
+def test_a_clone_has_what_was_appended_since_the_last_look_too():
+    clone = """
+def clone(self):
+    other = ModelCache(len(self.layers))
+    for old, new in zip(self.layers, other.layers):
+        new.parts = list(old.parts)
+    return other
+ModelCache.clone = clone
+"""
+    assert lost(changed(sources=[JOINED_WHEN_READ])) == set()
+    assert lost(changed(sources=[JOINED_WHEN_READ, clone])) == {"clone-equal", "clone-independent"}
+
+
 @pytest.mark.parametrize("value", ["0", "73728 * n_seq", "None", "float('nan')", "True", "'big'"])
 def test_a_bill_that_is_made_up_gets_nothing(value):
     source = f"def kv_cache_bytes(config, n_seq, n_bytes=4): return {value}"
