@@ -225,8 +225,7 @@ class Batch:
             self.converter.log.info("Skipping existing assignment: %s", self._marked(student))
             return False
         folder = self._folder(student)
-        self.converter.notebooks = [str(folder / f"{self.stage.module}.ipynb")]
-        self.converter.run_pre_convert_hook()
+        self._run_hook(self.converter.run_pre_convert_hook, student)
         self._markers.begin(student, HandedIn(folder.absolute(), student_key(self._secret, student)))
         self._begun += 1
         return True
@@ -294,7 +293,6 @@ class Batch:
             self._write_files(student, marked.notebook)
         except OSError as error:
             raise NotGraded(f"{error.filename} cannot be used ({error.strerror}).") from None
-        self.converter.run_post_convert_hook()
         self._gradebook.store(
             student,
             marked.stored,
@@ -321,18 +319,23 @@ class Batch:
         except OSError as error:
             raise NotGraded(f"its record cannot be written ({error.strerror or error}).") from None
         self._graded[student] = result.notes
+        self._run_hook(self.converter.run_post_convert_hook, student)
+
+    def _run_hook(self, hook: Callable[[], None], student: str) -> None:
+        """A hook of the course's, which is told the notebook. nbgrader logs what it raises."""
+        self.converter.notebooks = [str(self._folder(student) / f"{self.stage.module}.ipynb")]
+        hook()
 
     def _write_files(self, student: str, notebook: str) -> None:
         folder = self._marked(student)
         if folder.is_dir():
             rmtree(str(folder))
         folder.mkdir(parents=True)
-        for name, path in self._beside.items():
+        handed_in = self._folder(student)
+        own = [name for name in OWN_FILES.union(self._exclude_overwriting) if may_be_copied(handed_in, name)]
+        for name, path in {**self._beside, **{name: handed_in / name for name in own}}.items():
             (folder / name).parent.mkdir(exist_ok=True, parents=True)
             shutil.copy(path, folder / name)
-        for name in OWN_FILES.union(self._exclude_overwriting):
-            if may_be_copied(self._folder(student) / name):
-                shutil.copy(self._folder(student) / name, folder / name)
         (folder / f"{self.stage.module}.ipynb").write_text(notebook, encoding="utf-8")
         self.converter.set_permissions(self.assignment, student)
         if self._group:

@@ -1,4 +1,4 @@
-"""What may lie in a submission's folder beside the notebook, before nbgrader touches any of it."""
+"""What may lie in a submission's folder beside the notebook, before any of it is used."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from nbgrader.utils import as_timezone, parse_utc
 _LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submission
 
 
-def may_be_copied(path: Path) -> bool:
-    """Whether a file that a student handed in may be copied to the marked folder."""
-    if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
+def may_be_copied(folder: Path, name: str) -> bool:
+    """Whether a file that a student handed in may be copied to the marked folder: one that no link leads to."""
+    path = folder / name
+    linked = os.path.realpath(path) != os.path.join(os.path.realpath(folder), os.path.normpath(name))
+    if linked or not path.is_file() or not os.access(path, os.R_OK):
         return False
     return path.stat().st_size <= _LARGEST_COPIED
 
 
 def folder_problem(folder: Path) -> str | None:
-    """Why a submission's folder cannot even be handed to nbgrader."""
+    """Why a submission's folder cannot even be looked into, in a sentence with the remedy; None where it can."""
     try:
         return _problem(folder)
     except OSError as error:

@@ -23,11 +23,17 @@ pytestmark = pytest.mark.skipif(
 ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 FULL = {i: float(c.points) for i, c in CHECKS.items()}
 LATIN = os.fsdecode(b"caf\xe9.ipynb")
-HOOKS = """
-def fails(**kwargs):
-    raise RuntimeError("the course's own hook")
+HOOKS = f"""
+def failing(name):
+    def hook(notebooks, **kwargs):
+        with open(course / name, "a") as file:
+            print(*notebooks, file=file)
+        raise RuntimeError("the course's own hook")
 
-c.Autograde.pre_convert_hook = c.Autograde.post_convert_hook = fails
+    return hook
+
+c.Autograde.pre_convert_hook, c.Autograde.post_convert_hook = failing("before.txt"), failing("after.txt")
+c.Autograde.exclude_overwriting = {{"{STAGE.assignment}": ["data/own.csv"]}}
 c.CourseDirectory.student_id_exclude = "excluded,excluded-shut"
 """
 
@@ -87,6 +93,10 @@ def marked(request, built, tmp_path_factory):
     course.hand_in("latin-broken", name=LATIN)
     course.path("latin-broken", name=LATIN).write_text("{")
     course.path("linked").with_name("leak.txt").symlink_to("/etc/hostname")
+    own = course.path("adele", name="data/own.csv")
+    own.parent.mkdir()
+    own.write_text("1,2", encoding="utf-8")
+    course.path("linked").with_name("data").symlink_to(own.parent)
     (course.folder / "autograded" / ".records" / STAGE.assignment / "recorded.json").mkdir(parents=True)
     course.path("shut-time").with_name("timestamp.txt").touch()
     shut = [
@@ -130,6 +140,18 @@ def test_a_file_name_that_is_no_text_costs_nothing(marked):
     assert read_record(marked.folder / "autograded", STAGE.assignment, "latin").file == "caf\ufffd.ipynb"
     assert row(marked.done, "latin-broken")[1].startswith("caf\ufffd.ipynb is not valid JSON")
     assert not list((marked.folder / "autograded").rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(("hook", "more"), [("before", ["latin-broken", "recorded", "shut-notebook"]), ("after", [])])
+def test_a_hook_of_the_courses_is_told_each_notebook(marked, hook, more):
+    told = (marked.folder / f"{hook}.txt").read_text(encoding="utf-8").splitlines()
+    graded = ["adele", "latin", "linked", "shut-given", "zoe"]
+    assert sorted(told) == sorted(str(marked.path(name)) for name in (*graded, *more))
+
+
+def test_a_file_that_the_course_lets_a_student_change_stays_the_students(marked):
+    own = marked.path("adele", "autograded", name="data/own.csv")
+    assert own.read_text(encoding="utf-8") == "1,2"
 
 
 def test_a_hook_of_the_courses_that_fails_lets_no_link_through(marked):
