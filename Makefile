@@ -135,7 +135,6 @@ $(CLUSTER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,dask]'
 	@touch $@
 
-# JupyterHub's proxy is a Node.js program; where there is no npm, the hub is not tested.
 # JupyterHub's proxy is a program for Node.js: without npm, the tests of a hub are skipped.
 $(BROWSER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,browser]'

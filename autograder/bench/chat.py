@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import resource
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -64,6 +63,8 @@ class _Measured:
 
     def peak(self) -> int:
         """The most memory that the process has used, in bytes."""
+        import resource  # which Windows does not have
+
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def logits(self) -> list[float]:

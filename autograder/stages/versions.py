@@ -38,7 +38,8 @@ def present() -> dict[str, list[str]]:
 
 
 def _digest_of_stage(stage: Stage) -> str:
-    patterns = (*_SHARED, "worker/runtime.py", "worker/values.py", f"stages/{stage.module}/**/*.py")
+    answering = (f"worker/{name}.py" for name in ("arguments", "runtime", "values"))
+    patterns = (*_SHARED, *answering, f"stages/{stage.module}/**/*.py")
     files = sorted({path for pattern in patterns for path in PACKAGE.glob(pattern)})
     deciding = [path for path in files if not any(path.match(other) for other in _OTHERS)]
     return hashlib.sha256("".join(digest(path.read_text("utf-8")) for path in deciding).encode()).hexdigest()[:16]

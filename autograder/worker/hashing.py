@@ -23,20 +23,20 @@ def hashes(code):
 class _SaltedString(str):
     """A string with the hash that it might have in another process."""
 
-    salt = 0  # of all such texts; one call is made at a time
+    salt = 0  # of all such strings; one call is made at a time
 
     def __hash__(self):
         return hash((self.salt, str(self)))
 
 
-def string_of_form(text, form):
+def string_of_form(string, form):
     """The string as an object of its own, as the one object that all equal strings are, or salted with a number."""
     if form == "own":
-        return "".join(list(text))
+        return "".join(list(string))
     if form == "one":
-        return sys.intern(text)
+        return sys.intern(string)
     _SaltedString.salt = form
-    return _SaltedString(text)
+    return _SaltedString(string)
 
 
 def hash_elsewhere(value):

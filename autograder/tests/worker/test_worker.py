@@ -73,7 +73,7 @@ def test_results_come_back_as_plain_arrays_and_ids(student):
         ("no_list", r"is not a list of token ids but int\.$"),
     ],
 )
-def test_what_is_no_list_of_ids_is_described_and_is_no_loud_error(student, name, what):
+def test_what_is_no_list_of_ids_is_described_and_is_no_refusal(student, name, what):
     with pytest.raises(StudentError, match=what) as caught:
         student.ids(name)
     assert not caught.value.refusal
