@@ -577,7 +577,8 @@ off.beside(max(errors["int8"]))
 #
 # ## 7. What is it worth?
 #
-# The rest measures your own store. A server's requests come in patterns. Here are four, of 200 requests each:
+# The rest of the notebook measures your own store. A server's requests come in patterns. Here are four **traces**,
+# lists of 200 requests in the order in which they came:
 #
 # | trace | requests |
 # |---|---|

@@ -1002,9 +1002,10 @@ autograder.charts.bar_chart(reused, label="shared with the stored prompt of 200"
 # %% [markdown]
 # The answers are right in each case. A miss is a matter of cost, never of correctness, as long as ids are compared.
 #
-# The last way is the least visible: the text is the same, and its tokens are not. BPE works on a whole text, so the
-# tokens of two halves, put together, need not be the tokens of the whole. A program that encodes the stored prefix
-# and the rest by themselves, and compares with a prompt encoded at once, loses the token at the join, or more.
+# The last way is the least visible: the text is the same, and its tokens are not. BPE, the method by which the
+# tokenizer merges pieces of text into tokens, works on a whole text, so the tokens of two halves, put together, need
+# not be the tokens of the whole. A program that encodes the stored prefix and the rest by themselves, and compares with
+# a prompt encoded at once, loses the token at the join, or more.
 
 # %% tags=["chart"]
 for left, right in (("Give room, my lord", "s, and hear."), ("Speak, good ", "lord.")):
@@ -1136,7 +1137,8 @@ record("near miss, with fallback", diverged, fallback_cost.against(drift_cost))
 # And there is the *tenant*: the customer on whose behalf a prompt was sent. One tenant's entry must not serve
 # another, however equal the ids.
 #
-# `cache_key` makes one string of all of these. Entries are kept in a dict under their keys.
+# `cache_key` makes one string of all of these. It may be a **digest**: a hash of a fixed length, such as SHA-256 gives.
+# Entries are kept in a dict under their keys.
 
 
 # %% solution="cache-key"

@@ -74,8 +74,8 @@ words = tokenizer.tokens(token_ids)
 autograder.charts.token_strip({"tokens": words}, shared=0, positions=True, title="A text as the model reads it")
 
 # %% [markdown]
-# There are `n_vocab` different tokens in all. The small number under each token is its **position**: its place in the
-# text, counted from 0. The model can look at `n_ctx` tokens at most.
+# There are `n_vocab` different tokens in all, which are called the **vocabulary**. The small number under each token is
+# its **position**: its place in the text, counted from 0. The model can look at `n_ctx` tokens at most.
 #
 # ## The model on one page
 #
@@ -154,8 +154,8 @@ print("x has shape", rows.shape)
 autograder.attention_charts.table_x(rows, words, weights)
 
 # %% [markdown]
-# The features have no names; nobody chose what they mean. You will write this line yourself, in `forward`, once the
-# parts are there.
+# The numbers of a row are called its **features**. They have no names; nobody chose what they mean. You will write the
+# first line of this cell yourself, in `forward`, once the parts are there.
 #
 # ## A linear layer
 #

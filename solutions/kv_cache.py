@@ -14,9 +14,10 @@
 # # 2. The KV cache
 #
 # **What you will build.** A memory for attention. Stage 1 runs the whole text through the model again for every new
-# token. Nearly all of that work has been done before. You write `LayerCache`, which keeps one layer's keys and values;
-# `ModelCache`, which has one of those for every layer and can be cloned; `attend`, attention that reads them; and
-# `kv_cache_bytes`, which counts the bytes they take. The next stages generate text with these, and save and reuse them.
+# token. Nearly all of that work has been done before. You write `LayerCache`, which keeps the keys and values of one
+# **layer**, as a block of the model is also called; `ModelCache`, which has one of those for every layer and can be
+# cloned; `attend`, attention that reads them; and `kv_cache_bytes`, which counts the bytes they take. The next stages
+# generate text with these, and save and reuse them.
 #
 # **Time.** About three hours.
 #

@@ -23,7 +23,7 @@ TRUSTS_THE_KEY = define(
 FIRST_IN_EVICTED = define(
     "first-in-evicted",
     "first in, first out",
-    "It evicts what came first: what was used since then stays, and what was not used for longest goes.",
+    "It evicts what came first: what was used since then stays, and what was used least recently goes.",
 )
 MATCH_IS_NO_USE = define(
     "match-is-no-use", "match does not count as use", "It looks as if match did not mark the blocks it finds as used."
@@ -52,5 +52,5 @@ TENANTS_SHARE = define(
 BLOCKS_UNUSED = define(
     "blocks-unused",
     "stored blocks not used",
-    "The answer is that of computing everything: the rows that match gives belong into the cache.",
+    "The answer is that of computing everything: the rows that match gives belong in the cache.",
 )

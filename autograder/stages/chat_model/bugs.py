@@ -111,7 +111,7 @@ REUSE_NOT_USED = define(
     "The ids are right, and every turn ran its whole prompt through the model.",
 )
 REUSE_ALWAYS = define(
-    "chat-reuses-always", "reuse=False reuses", "With reuse=False, tokens of earlier turns were reused all the same."
+    "chat-reuses-always", "reuse=False reuses", "With reuse=False, tokens of earlier turns were reused anyway."
 )
 END_KEPT = define(
     "end-token-kept", "the end token is in the answer", "The answer ends with tokenizer.end_id, which is no part of it."

@@ -83,12 +83,12 @@ KEY_IGNORES = define(
 KEY_RUNS_TOGETHER = define(
     "key-runs-together",
     "fields run together",
-    'The fields are put together without a border that holds: what ends one field can begin the next, so "ab" with '
+    'The fields are joined without a reliable separator: what ends one field can begin the next, so "ab" with '
     '"c" equals "a" with "bc". Quote the fields, as json.dumps of a list does.',
 )
 KEY_SALTED = define(
     "key-salted",
     "the key differs between processes",
-    "Nothing is found again after a restart. hash() of a string and the order of a set are others in every Python "
-    "process; so are random numbers, the time and the process's number. Use hashlib, on the arguments alone.",
+    "Nothing is found again after a restart. hash() of a string and the order of a set differ between Python "
+    "processes; so do random numbers, the time and the process's number. Use hashlib, on the arguments alone.",
 )

@@ -16,10 +16,10 @@ GELU_EXACT = define(
 )
 GELU_BRACKET = define(
     "gelu-bracket",
-    "a bracket of GELU misplaced",
-    "It looks as if a bracket of gelu were misplaced: the cube is of x alone, the root is of 2 / pi as a whole, the "
-    "factor multiplies both terms inside the tanh, and 0.5 * x multiplies 1 plus the tanh.",
-    look="the brackets of the formula",
+    "a parenthesis of GELU misplaced",
+    "It looks as if a parenthesis of gelu were misplaced: the cube is of x alone, the root is of 2 / pi as a whole, "
+    "the factor multiplies both terms inside the tanh, and 0.5 * x multiplies 1 plus the tanh.",
+    look="the parentheses of the formula",
 )
 GELU_PLACE = define(
     "gelu-place",

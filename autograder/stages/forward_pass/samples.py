@@ -212,7 +212,7 @@ def wrong(name, about, mark, old, new, *loses, bug=None):
 WRONG = [
     wrong("gelu-with-erf", "The exact GELU, which other models use.", "gelu", _GELU,
           "return 0.5 * x * (1 + np.vectorize(__import__('math').erf)(x / 2**0.5))", "gelu-tanh", bug="gelu-exact"),
-    wrong("gelu-bracket", "The cube is of the whole bracket.", "gelu", "(x + 0.044715 * x * x * x)",
+    wrong("gelu-bracket", "The cube is of the whole parenthesis.", "gelu", "(x + 0.044715 * x * x * x)",
           "(x + 0.044715 * x) ** 3", "gelu-tanh", *_BLOCK, bug="gelu-bracket"),
     wrong("relu", "ReLU, which has the same ends.", "gelu", _GELU, "return np.maximum(x, 0.0)", "gelu-tanh",
           "block-pre-norm", "forward-recompute", "generate-greedy"),

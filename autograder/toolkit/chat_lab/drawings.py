@@ -33,7 +33,7 @@ def activations() -> Chart:
         {"gelu (GPT-2)": (z, gelu), "silu (the gate)": (z, z / (1 + np.exp(-z)))},
         x_label="z",
         y_label="value",
-        title="Nearly the same curve. New is what silu(gate) is for: it multiplies up",
+        title="Nearly the same curve. What is new: silu(gate) multiplies the up part",
     )
 
 
@@ -53,9 +53,9 @@ def turned_pairs(theta: float = 100.0, head_dim: int = 8, n_seq: int = 8) -> Cha
             axes.plot([3.1 * pair, 3.1 * pair + x], [0, y], color=color, linewidth=1.2, alpha=1 - 0.09 * position)
             if position in (0, n_seq - 1) or frequency > 0.2:  # where there is room for it
                 axes.annotate(str(position), (3.1 * pair + 1.17 * x, 1.17 * y), ha="center", va="center", fontsize=8)
-        axes.annotate(f"elements {pair} and {pair + half}\n{frequency:.2g} rad a position",
+        axes.annotate(f"elements {pair} and {pair + half}\n{frequency:.2g} rad per position",
                       (3.1 * pair, -1.42), ha="center", va="top", fontsize=9)  # fmt: skip
-        rows.append(f"elements {pair} and {pair + half}: {frequency:.3g} radians a position")
+        rows.append(f"elements {pair} and {pair + half}: {frequency:.3g} radians per position")
     axes.set(xlim=(-1.4, 3.1 * half - 1.7), ylim=(-2.1, 1.35), aspect="equal")
     axes.axis("off")
     title = "The first pair turns fast, the last one slowly"

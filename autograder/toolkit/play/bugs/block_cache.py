@@ -28,9 +28,9 @@ def numbers() -> str:
 
 CAUSE = Question(
     "What is wrong with the keys?",
-    "A key says nothing of the blocks before",
+    "A key says nothing about the blocks before",
     {
-        "A key says nothing of the blocks before": "both prompts end with the ids 31 and 32, and these get the same "
+        "A key says nothing about the blocks before": "both prompts end with the ids 31 and 32, and these get the same "
         "key. But their keys and values depend on everything before. Each key has to be made of the one before it.",
         "The last block is not full": "six ids make three full blocks of two.",
         "Two blocks collide by chance": "the ids in these blocks are equal, so no chance is needed.",

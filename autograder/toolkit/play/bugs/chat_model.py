@@ -33,7 +33,7 @@ CAUSE = Question(
 
 QUESTIONS = (
     Question(
-        "Rotary positions turn keys by their position. Can a saved prefix be used at another place of a prompt?",
+        "Rotary positions turn keys by their position. Can a saved prefix be used at another place in a prompt?",
         "No",
         {
             "No": "its keys are kept turned for the positions they had, and its values depend on what stood before.",

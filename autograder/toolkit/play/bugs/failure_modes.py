@@ -36,7 +36,7 @@ CAUSE = Question(
     "The text was cut where a token goes on",
     {
         "The text was cut where a token goes on": "with other letters after it, the tokenizer cuts its last word "
-        "otherwise, so the last saved id is another one. Save up to a border that no token crosses, or compare ids.",
+        "differently, so the last saved id is not the same. Save up to a border that no token crosses, or compare ids.",
         "Something at the beginning changes": "then next to nothing would be shared, and here all but one id are.",
         "Another tokenizer was used": "the first ids agree, and two of the prompts hit.",
         "The longer entry was ranked first": "there is one entry.",

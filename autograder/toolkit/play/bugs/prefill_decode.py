@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.toolkit.play.choice import Question
 
 STORY = (
-    "A generate writes a first token that is always right, and a text that slowly goes astray. function(n_prompt,\n"
+    "A generate gives a first token that is always right, and then the text slowly goes astray. function(n_prompt,\n"
     "n_new) gives its passes, each as (tokens fed, position of the first, rows in the cache afterwards)."
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autograder.toolkit.play.choice import Question
 
 STORY = (
-    "To save the copy, somebody lets each request append to the saved cache itself and cuts its rows off again in\n"
+    "To avoid the copy, somebody lets each request append to the saved cache itself and cuts its rows off again in\n"
     "a `finally`, which also runs after an error. function(prefix_len, requests) gives the rows of the saved cache\n"
     "after each request; a request is (suffix length, whether it is refused before anything is computed)."
 )
