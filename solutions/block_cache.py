@@ -131,8 +131,8 @@ autograder.block_charts.block_tree(
 # before it. In its place stands the **context**: the facts that keys and values depend on besides the ids.
 #
 # Which facts are those? The cells after the guess leave out one at a time, and continue a prefix whose rows were made
-# in the other world: by another model, in another dtype, at other positions, for another tenant. The chart shows by how
-# much the logits are wrong.
+# in other circumstances: by another model, in another dtype, at other positions, for another tenant. The chart shows by
+# how much the logits are wrong.
 
 # %% tags=["chart"]
 harmless = autograder.guess(
@@ -168,9 +168,9 @@ harmless.beside("the tenant", "What goes wrong without it is that somebody else'
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# Rows of another model give nonsense, and rows at other positions are far off as well. Rows
-# rounded to half precision are off by little, which is worse to find. Without the tenant every logit is right, and one
-# customer's request is answered faster because another has sent the same text: stage 5's last question.
+# Rows of another model give nonsense, and rows at other positions are far off as well. Rows rounded to half precision
+# are off by only a little, which is harder to notice. Without the tenant every logit is right, and one customer's
+# request is answered faster because another has sent the same text: stage 5's last question.
 #
 # </details>
 #
@@ -475,8 +475,8 @@ for name, tenant in (("stored", "Globe Theatre"), ("live", "Globe Theatre"), ("l
 # %% [markdown]
 # ## 6. Blocks of 8-bit numbers
 #
-# A store is worth as much as it can hold. Keys and values need not be kept in float32: an int8 takes a quarter of it.
-# A row of numbers becomes whole numbers from -127 to 127 and one **scale**, the size of a step.
+# A store is worth as much as it can hold. Keys and values need not be kept in float32: an int8 takes a quarter of the
+# space. A row of numbers becomes whole numbers from -127 to 127 and one **scale**, the size of a step.
 
 # %% tags=["chart"]
 row = [0.31, -1.27, 0.026, 0.644]
@@ -525,8 +525,8 @@ autograder.check("int8-blocks")
 
 # %% [markdown]
 # A store of int8 is your store with two functions more: `encode` is called before a block is kept, `decode` when it is
-# asked for. Its context says `"int8"`, because rows that went through int8 are other rows: who asks for float32 must
-# not get them.
+# asked for. Its context says `"int8"`, because rows that went through int8 are other rows: a request that asks for
+# float32 must not get them.
 
 # %% tags=["chart"]
 smaller = autograder.guess("How much smaller is a store of int8, scales and keys included?", unit="times")

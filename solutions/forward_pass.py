@@ -299,8 +299,8 @@ print("and after, with weight 1 and bias 0:  ", normed.std(axis=-1).round(3))
 #    called **attention weights**.
 # 3. The position's result is the average of all values, weighted by them.
 #
-# Here are three tokens, with a query, a key and a value each, small enough to do it by hand. Take the third token. Its
-# query `[2, 0, 0, 0]` fits the first key best, with a score of 6; the others get 0 and 2.
+# Here are three tokens, with a query, a key and a value each, small enough to calculate by hand. Take the third token.
+# Its query `[2, 0, 0, 0]` fits the first key best, with a score of 6; the others get 0 and 2.
 
 # %% tags=["chart"]
 q = np.array([[1.0, 1, 0, 0], [0, 2, 0, 0], [2, 0, 0, 0]])
@@ -425,9 +425,8 @@ autograder.check("step-softmax")
 #
 # Now the scores and their softmax, for all heads and all queries at once.
 #
-# **Scaling.** The dot product of two vectors of random numbers is larger, the longer they are: for `head_dim`
-# numbers, it grows as the square root of `head_dim`. To keep scores at one size, they are divided by
-# `sqrt(head_dim)`.
+# **Scaling.** The dot product of two random vectors is larger, the more numbers they have: with `head_dim` numbers, it
+# grows as the square root of `head_dim`. To keep scores at one size, they are divided by `sqrt(head_dim)`.
 #
 # **Hiding.** A hidden score becomes `-np.inf`. A number such as -10,000 hides a key only as long as every visible
 # score is above it.
@@ -685,7 +684,7 @@ print(f"largest difference of a logit: {abs(logits[0] - logits[1]).max():.0e}")
 # A difference of about 0.000005 from the first block on, which grows to about 0.00001 in twelve, and stays there in the
 # logits. A check calls a logit right when it is within 0.001, plus one percent of the logit itself (`atol=1e-3,
 # rtol=1e-2`). That is about a hundred times what rounding does in 12 blocks, so another order of the same operations
-# passes. And it is far below what a mistake does, which changes logits by some tenths or more.
+# passes. And it is far below what most mistakes do, which change logits by several tenths or more.
 #
 # </details>
 
@@ -757,7 +756,7 @@ autograder.check("generate-greedy")
 #
 # Greedy text tends to go round in circles. For text that is pleasant to read, the next token is *drawn* from the
 # probabilities instead. Before the softmax, the logits are divided by a **temperature**. One below 1 makes likely
-# tokens likelier still; close to 0, it is greedy again.
+# tokens likelier still; close to 0, the choice is greedy again.
 
 
 # %% tags=["chart"]
@@ -790,7 +789,7 @@ for temperature in (0.7, 1.0):
 # Every new token runs the model on everything before it. The chart below measures your `forward` on sequences of
 # growing length: this is what *one* new token costs when the text is that long. Each point is the median of several
 # runs, after one that is not counted; the bars span the middle half of the runs. With the model `gpt2-shape` the
-# chart is drawn at the size of the real GPT-2, with random weights, in some minutes.
+# chart is drawn at the size of the real GPT-2, with random weights, which takes some minutes.
 
 # %% tags=["chart"]
 much_slower = autograder.guess(

@@ -22,7 +22,7 @@
 # **Time.** About three hours.
 #
 # **What you should know.** Stage 1: queries, keys and values, heads, the causal mask. The functions you wrote there
-# are in `given.py`, solved, so nothing depends on how far you came. `autograder.glossary("clone")` in a cell explains a
+# are in `given.py`, solved, so nothing depends on how far you got. `autograder.glossary("clone")` in a cell explains a
 # term, and `autograder.glossary()` shows all of them.
 #
 # **How to work.** As before: read from the top, replace the lines under `# YOUR CODE HERE`, run the cell, then run the
@@ -132,12 +132,13 @@ autograder.attention_charts.changed_keys(change, layers, tokenizer.tokens(token_
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# No change to the left of the replaced token, in any layer. In layer 0 only the token itself
-# changes: there the rows have not met yet. From layer 1 on, everything after it changes as well. Keep this picture in
-# mind. It is why a saved cache may be continued, and why it is good only for a text that begins with exactly the same
-# tokens.
+# No change to the left of the replaced token, in any layer. In layer 0 only the token itself changes: there the rows
+# have not met yet. From layer 1 on, everything after it changes as well.
 #
 # </details>
+#
+# Keep this picture in mind. It is why a saved cache may be continued, and why it is good only for a text that begins
+# with exactly the same tokens.
 #
 # ## Queries are used once
 #
@@ -155,11 +156,12 @@ print("change of each row of the result:", difference.round(3))
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# Changes in the rows between, and none at all in the last. (The first row does not change
-# either: its query sees one key only, and gives it everything, whatever the query is.) For the next token we need the
-# last row only. So earlier queries can be forgotten: a cache keeps K and V and no Q.
+# Changes in the rows between, and none at all in the last. (The first row does not change either: its query sees one
+# key only, and gives it everything, whatever the query is.)
 #
 # </details>
+#
+# For the next token we need the last row only. So earlier queries can be forgotten: a cache keeps K and V and no Q.
 #
 # ## One layer's cache
 #
@@ -462,7 +464,7 @@ autograder.check("attend-only-reads")
 #
 # </details>
 #
-# The last row of a layer's attention can now be had in two ways: by recomputing all rows, and by one query on the
+# The last row of a layer's attention can now be computed in two ways: by recomputing all rows, and by one query on the
 # cache.
 
 # %% tags=["chart"]
@@ -477,11 +479,12 @@ print(f"the last row differs by {abs(all_rows[:, -1:] - one_row).max():.1e}")
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# A difference of about 1e-6 or less. Now the time that both take in one layer of GPT-2 small,
-# as the text grows. Recomputing starts from all queries and keys; your `attend` has one query, and a cache that is
-# already filled.
+# A difference of about 1e-6 or less.
 #
 # </details>
+#
+# Now the time that both take in one layer of GPT-2 small, as the text grows. Recomputing starts from all queries and
+# keys; your `attend` has one query, and a cache that is already filled.
 
 # %% tags=["chart"]
 one_query = autograder.guess(

@@ -23,7 +23,7 @@
 #
 # **What you should know.** Stage 1: the block, positions, logits. Stage 2: what a `LayerCache` holds, and that
 # `attend` takes its queries to be the *last* cached positions. Both stages are here, solved, in `given.py`, so it does
-# not matter how far you came with them. `autograder.glossary("chunk")` in a cell explains a term, and
+# not matter how far you got with them. `autograder.glossary("chunk")` in a cell explains a term, and
 # `autograder.glossary()` shows all of them.
 #
 # **How to work.** Read from the top, write your code where a cell says `# YOUR CODE HERE`, and run the check cells
@@ -607,7 +607,7 @@ _ = autograder.live_table({"": name, "prefill": p, "decode": d} for name, (p, d)
 print(helped.beside("prefill"))
 
 # %% [markdown]
-# Your numbers, and beside them what is known of the two phases in every program that serves language models:
+# Those are your numbers. This holds for the two phases in every program that serves language models:
 #
 # | | prefill | decode |
 # |---|---|---|

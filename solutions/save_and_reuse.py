@@ -454,8 +454,8 @@ for name, part in wrong.items():
 # ### Write
 #
 # `save_file(tensors, path, metadata)` writes a dict of arrays, and a dict from strings to strings beside them. Write to
-# exactly the `path` you are given, and add no ending to it. Check first, and write then: a cache that is wrong must not
-# get onto the disk.
+# exactly the `path` you are given, and add no ending to it. Check first, then write: a cache that is wrong must not be
+# written to the disk.
 #
 # `as_tensors` makes the arrays. (A cache class of your own that holds float64 needs `.astype(np.float32)` as well.)
 
@@ -531,7 +531,7 @@ def read_prefix_cache(path, weights):
 #
 # </details>
 #
-# **There and back.** The cache and the ids come back bit for bit, from whatever name the file has.
+# **There and back.** The cache and the ids come back bit for bit, whatever the file's name is.
 
 # %% check="cache-file-round-trip"
 autograder.check("cache-file-round-trip")
