@@ -163,9 +163,9 @@ position_off.beside(position_errors["starts at 201"].max())
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# A right continuation differs from the whole pass by rounding alone, about 0.00001. The two
-# wrong ones are off by tens of thousands of times as much, from the first suffix token on, and a longer suffix does not
-# help. Being off by one row is no small mistake.
+# A right continuation differs from the whole pass by rounding alone, about 0.00001. The two wrong ones are off by ten
+# thousand times as much or more, from the first suffix token on, and a longer suffix does not help. Being off by one
+# row is no small mistake.
 #
 # </details>
 #
