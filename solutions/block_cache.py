@@ -516,7 +516,7 @@ def dequantize(quantized):
 # <details><summary>Hint</summary>
 #
 # `keepdims=True` leaves the last axis with length 1, so that scales broadcast against numbers. `np.rint` rounds;
-# `astype(np.int8)` alone cuts off. Do not divide in place: the rows belong to somebody else.
+# `astype(np.int8)` alone drops the fraction. Do not divide in place: the rows belong to somebody else.
 #
 # </details>
 
@@ -585,7 +585,7 @@ off.beside(max(errors["int8"]))
 # | one system prompt | many users of one program: 200 tokens that all share, then a question of their own |
 # | chats | ten conversations side by side; each turn sends all that was said before, and some more |
 # | documents | short questions about ten documents, every second one about the first two, the others in turn |
-# | mixed tenants | three tenants with a public system prompt; a third of all prompts is like no other |
+# | mixed tenants | three tenants, one of them busy, with a public system prompt; a third of all prompts share nothing |
 #
 # ### The capacity, and who is evicted
 #
@@ -677,10 +677,10 @@ better.beside(min(better.choices, key=lambda name: counts[name][rooms.index(96)]
 # <details><summary>What you should see</summary>
 #
 # When room is very short, one store serves better, because the room goes to whoever needs it.
-# With more, a store for each is even a little better here: the busy tenant's prompts, a third of which are like no
-# other, then drive out nobody else's blocks. Leaving the tenant out gains most where room is short, because the public
-# prompt is stored once and not three times. That gain is the price of not letting one tenant find out what another has
-# sent. A prompt that is the operator's own can be stored under a tenant of its own, and shared on purpose.
+# With more, a store for each is even a little better here: the busy tenant's prompts, a third of which share nothing,
+# then drive out nobody else's blocks. Leaving the tenant out gains most where room is short, because the public prompt
+# is stored once and not three times. That gain is the price of not letting one tenant find out what another has sent. A
+# prompt that is the operator's own can be stored under a tenant of its own, and shared on purpose.
 #
 # </details>
 #

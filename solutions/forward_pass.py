@@ -369,8 +369,8 @@ def merge_heads(heads):
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# `reshape` keeps the numbers in their order in memory and only draws the borders anew. A row of `x` holds head 0's
-# features, then head 1's, so the reshape that fits is `[n_seq, n_head, head_dim]`; then the axes have to trade
+# `reshape` keeps the numbers in their order in memory and only divides them into axes differently. A row of `x` holds
+# head 0's features, then head 1's, so the reshape that fits is `[n_seq, n_head, head_dim]`; then the axes have to trade
 # places, which is what `transpose` does. Reshaping straight to `[n_head, n_seq, head_dim]` also runs, and mixes up
 # tokens and features. For the way back, do the same two steps in the opposite order.
 #

@@ -246,9 +246,9 @@ autograder.check("requests-in-turn")
 autograder.check("cache-is-used")
 
 # %% [markdown]
-# **Clear errors.** Where an error is due, `ValueError` and `IndexError` both count, whoever raises them. A `TypeError`
-# or an `UnboundLocalError` does not: it happens by accident, and says nothing to the caller. The logits of a request
-# that fits must be right here too.
+# **Clear errors.** Where an error is due, `ValueError` and `IndexError` both count, wherever they are raised. A
+# `TypeError` or an `UnboundLocalError` does not: it happens by accident, and says nothing to the caller. The logits of
+# a request that fits must be right here too.
 
 # %% check="reuse-refusals"
 autograder.check("reuse-refusals")
@@ -540,8 +540,8 @@ autograder.check("cache-file-round-trip")
 # **Refusals.** The check writes caches of other models with your own writer: one with other weights, some with a
 # single number changed, one with the same weights and another number of heads. It writes ids that do not fit the
 # rows or lie outside the vocabulary, and numbers that are not finite (here your writer may refuse as well; a file that
-# it leaves behind all the same must not be readable). It cuts a file off, empties it, and puts noise in its place. If
-# your file has the format above, the check also makes files that your writer would not: with an array or a fact
+# it leaves behind anyway must be refused by the reader). It cuts a file short, empties it, and puts noise in its place.
+# If your file has the format above, the check also makes files that your writer would not: with an array or a fact
 # missing, or with one that is wrong. Any `ValueError` counts. The field is named for the person who has to find the
 # reason; no check reads it.
 

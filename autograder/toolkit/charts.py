@@ -65,7 +65,7 @@ def line_chart(
 
     `log` is "", "x", "y" or "xy". `slopes=True` adds the fitted log-log slope to each label (see `fit_slope`).
     `reference` takes lines to compare with, such as an ideal: drawn thin, gray and without markers.
-    `marks` puts labeled vertical lines at some x, such as {"break-even": 2}. `model` is the weights, or a text.
+    `marks` puts labeled vertical lines at some x, such as {"break-even": 2}. `model` is the weights, or a string.
     """
     drawn = {label: _points(xs, ys) for label, (xs, ys) in series.items()}
     ideal = {label: _points(xs, ys) for label, (xs, ys) in (reference or {}).items()}
