@@ -114,12 +114,9 @@ class SampleTable:
     same_for_all: frozenset[str] = frozenset()
 
     def pytest_generate_tests(self, metafunc):
-        kinds = {"right": Right, "wrong": Wrong, "named": Wrong}
-        for fixture, kind in kinds.items():
+        for fixture, kind in (("right", Right), ("wrong", Wrong)):
             if fixture in metafunc.fixturenames:
                 chosen = [s for s in submissions_of(self.stage) if isinstance(s, kind)]
-                if fixture == "named":
-                    chosen = [s for s in chosen if s.bug is not None]
                 metafunc.parametrize(fixture, chosen, ids=[s.name for s in chosen])
 
     def test_a_right_submission_gets_every_point(self, grade, right):
@@ -130,9 +127,9 @@ class SampleTable:
         lost = {c for c, r in grade(self.stage, wrong.name).items() if r.points and not r.passed}
         assert lost - set(wrong.also) == set(wrong.loses)
 
-    def test_a_wrong_submission_is_told_its_bug_and_no_other(self, grade, named):
-        told = {r.bug.key for r in grade(self.stage, named.name).values() if r.bug is not None}
-        assert told == {named.bug}
+    def test_a_wrong_submission_is_told_its_bug_and_no_other(self, grade, wrong):
+        told = {r.bug.key for r in grade(self.stage, wrong.name).values() if r.bug is not None}
+        assert told == {wrong.bug, *wrong.follows} - {None}
 
     def test_every_check_is_lost_by_some_wrong_submission(self):
         lost = {check for s in submissions_of(self.stage) if isinstance(s, Wrong) for check in s.loses}

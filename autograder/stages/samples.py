@@ -40,8 +40,9 @@ class Wrong:
 
     changes: (mark of the solution cell, text there, text instead), each text found exactly once.
     loses: the ids of exactly those checks that fail.
-    bug: the key of the bug that a failed check's message names; None where nothing can be named (about says why).
+    bug: the key of the bug that failed checks name; None where they name none.
     also: checks that it loses too on some inputs, where its error is about as large as the tolerance.
+    follows: keys of other bugs, which later checks name for what follows from it.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Wrong:
     loses: tuple[str, ...]
     bug: str | None = None
     also: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
 
     def sources(self, stage: Stage) -> dict[str, str]:
         cells = dict(solved_cells(stage.name))

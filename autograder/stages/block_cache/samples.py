@@ -425,7 +425,8 @@ WRONG = [
           "part = slice(i * size, (i + 1) * size)\n"
           "            rows = [(layer.keys[:, part], layer.values[:, part]) for layer in cache.layers]"),
           (STORE, "self.encode(rows)", "rows"),
-          (STORE, _GIVEN, "return [self.decode(self.encode(np.array(block.rows))) for block in run]")), (OWN, BLOCKS)),
+          (STORE, _GIVEN, "return [self.decode(self.encode(np.array(block.rows))) for block in run]")), (OWN, BLOCKS),
+          "shares-the-cache"),
     Wrong("rows-writable", "match gives the arrays themselves, which can be written.",
           ((STORE, _PUT_ROWS, _PUT_ROWS + ".copy()"),), (OWN,)),
     Wrong("whole-cache-copied", "Each block is a view of a copy of the whole cache.",

@@ -158,8 +158,8 @@ _CHAT = ("chat-reuse", "chat-log")
 _ALL = (*_MODEL, *_CHAT)
 
 
-def wrong(name, about, mark, old, new, *loses, bug=None, also=()):
-    return Wrong(name, about, ((mark, old, new),), loses, bug, also)
+def wrong(name, about, mark, old, new, *loses, bug=None, also=(), follows=()):
+    return Wrong(name, about, ((mark, old, new),), loses, bug, also, follows)
 
 
 _NORM = "x / np.sqrt(mean_square + eps) * weight"
@@ -199,12 +199,13 @@ WRONG = [
           "np.concatenate([a * cos + b * sin, b * cos - a * sin], axis=-1)",
           "rotary", *_ALL, bug="turned-back"),
     wrong("rows-from-zero", "positions 0, 1, 2, ...", "rotate", "np.outer(positions,",
-          "np.outer(range(len(positions)),", "rotary", *_ALL),
+          "np.outer(range(len(positions)),", "rotary", *_ALL, bug="rotary-first-at-zero", follows=("positions-reset",)),
     wrong("half-the-exponent", "-i / head_dim", "rotate", _FREQUENCY, "theta ** (-np.arange(half) / (2 * half))",
           "rotary", *_ALL, bug="rotary-half-exponent"),
     wrong("theta-10000", "theta is fixed", "rotate", _FREQUENCY, "10000.0 ** (-np.arange(half) / half)",
           "rotary", *_ALL, bug="theta-fixed"),
-    wrong("not-turned", "x as it is", "rotate", _TURN, "x", "rotary", *_ALL),
+    wrong("not-turned", "x as it is", "rotate", _TURN, "x", "rotary", *_ALL, bug="not-turned",
+          follows=("keys-cached-unturned",)),
     wrong("same-angle", "all pairs turn alike", "rotate", _FREQUENCY, "np.ones(half)", "rotary", *_ALL),
     wrong("halves-exchanged", "the second half first", "rotate", _TURN,
           "np.concatenate([b * cos + a * sin, a * cos - b * sin], axis=-1)", "rotary", "llama-positions"),
@@ -218,7 +219,7 @@ WRONG = [
           "return heads.reshape(q.shape) if n_head == n_kv_head else grouped_attend(q, inner)",
           "grouped-heads", *_ALL, bug="heads-in-turn"),
     wrong("no-mask", "every key is seen", "grouped-attend", "where=~np.tri(n, dtype=bool)", "where=False",
-          "grouped-heads", *_ALL),
+          "grouped-heads", *_ALL, bug="no-causal-mask"),
     wrong("unscaled", "no division by sqrt(head_dim)", "grouped-attend", " / head_dim**0.5", "",
           "grouped-heads", *_ALL, bug="scores-unscaled"),
     wrong("scaled-twice", "divided by head_dim", "grouped-attend", "head_dim**0.5", "head_dim",

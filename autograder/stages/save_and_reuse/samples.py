@@ -320,7 +320,7 @@ WRONG = [
                   "    for token_id in suffix_ids if len(suffix_ids) == 1 else ():\n"
                   "        return decode_step(token_id, len(cache), weights, cache)\n"
                   "    if len(suffix_ids) > 4:\n        return prefill(suffix_ids, weights, cache)\n"
-                  "    return advance(suffix_ids, prefix_len, weights, cache)"), (POSITION,)),
+                  "    return advance(suffix_ids, prefix_len, weights, cache)"), (POSITION,), "prefix-len-ignored"),
     # The saved cache and clones
     Wrong("saved-cache-mutated", "No clone.", _clone("cache = saved"), TOGETHER, "saved-cache-grows"),
     Wrong("shallow-clone", "A clone with layers of its own whose buffers are shared.",
@@ -406,7 +406,8 @@ WRONG = [
                   "    x = weights.wte[np.asarray(suffix_ids)] + weights.wpe[prefix_len:end]\n"
                   "    for block, layer in zip(weights.blocks, cache.layers):\n"
                   "        x = cached_block(x, block, weights.config.n_head, layer)\n"
-                  "    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"), (REFUSALS,)),
+                  "    return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"), (REFUSALS,),
+          "past-the-context"),
     Wrong("negative-length-taken-for-0", "A prefix_len below 0 counts as 0.",
           _answer("return advance(suffix_ids, max(0, prefix_len), weights, cache)"), (REFUSALS,)),
     Wrong("ids-wrapped", "Ids are taken modulo the vocabulary.",
