@@ -18,6 +18,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from traitlets.config import Config, PyFileConfigLoader
 
+from autograder.course_secret import course_secret
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.given import GIVEN, given_hash, given_source
 from autograder.notebooks.marks import ScriptCell, read_stage
@@ -37,8 +38,6 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
     root holds solutions/; course is root/course unless given. Returns the release folders. A new course folder gets its
     nbgrader_config.py, and every course its secret seed.
     """
-    from autograder.course_secret import course_secret
-
     course = (course or root / "course").resolve()
     course.mkdir(parents=True, exist_ok=True)
     if not (course / CONFIG).exists():

@@ -66,6 +66,7 @@ def test_a_record_of_an_earlier_version_is_read_and_its_marks_are_out_of_date(tm
         ('"score": 2.0,', '"score": NaN,'),
         ('"student": "zoe"', '"student": 3'),
         ('"id": "saved-length", ', ""),
+        ('"id": "saved-length", ', '"id": "saved-length", "look": null, '),
         ('{"key": "positions-reset", ', "{"),
         ('"checks": [', '"checks": [7, '),
         ('"notes": [{', '"notes": [{"more": 1}, {'),
