@@ -181,7 +181,7 @@ class _Session:
         names, left = {function}, self._defined
         while reached := [cell for cell, defined in left if defined & names]:
             left = [(cell, defined) for cell, defined in left if cell not in reached]
-            names.update(*(re.findall(r"\w+", cell.source) for cell in reached))
+            names.update(*(re.findall(r"\b(?!__)\w+", cell.source) for cell in reached))  # each class has __init__
         return names - {function}
 
     def _defining(self, name: str) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
 from autograder.plain_text import one_line
-from autograder.stages import find_stage
+from autograder.stages import earlier_stages, find_stage
 
 if TYPE_CHECKING:
     from autograder.judge.student import Student, StudentError
@@ -165,7 +165,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     from autograder.judge.cases import Cases
     from autograder.judge.student import StudentError
 
-    student.watched = frozenset(check.watches)
+    student.watched = check.watches
     try:
         with np.errstate(all="ignore"):  # of the judge's own figures, with whatever numbers a student returned
             check.run(student, Cases(seed, check.id, trained))
@@ -189,7 +189,8 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     """error: what the student's code raised, where that is the failure."""
     bug = failure.bug
     cause = bug.sentence if bug else error.cause if error else ""
-    function = student.function_meant(failure.detail)
+    given = [name for stage in earlier_stages(find_stage(check.stage)) for name in stage.functions]
+    function = student.function_meant(failure.detail, given)
     if error:
         look, root = error.look, error.root
     elif bug and bug.look:

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -109,7 +109,7 @@ class Student:
         self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
         self._asked: list[str] = []  # in this check: functions and classes
         self._raised: dict[str, StudentError] = {}  # in this check, by sentence
-        self.watched: frozenset[str] = frozenset()  # functions that must leave their arguments as they were
+        self.watched: Collection[str] = ()  # functions that must leave their arguments as they were
         self._elsewhere = False
 
     # Calls: the result in five forms
@@ -329,11 +329,15 @@ class Student:
             raise error
         return reply
 
-    def function_meant(self, sentence: str) -> str:
-        """The function or class that a failure's sentence is about: its subject, the watched one, or the last asked."""
-        subject = re.findall(r"\w+", sentence)[:3]
-        last = self._asked[-1:] or ["your code"]
-        return next(name for name in (*subject, *sorted(self.watched), *last) if name in self._asked or name in last)
+    def function_meant(self, sentence: str, given: Collection[str] = ()) -> str:
+        """The function or class that a failure's sentence is about: its subject, the watched one, or the last asked.
+
+        given: those that are not the student's to write, and so are none of them.
+        """
+        asked = [name for name in self._asked if name not in given]
+        last = asked[-1:] or ["your code"]
+        subject = [*re.findall(r"\w+", sentence)[:3], *re.findall(r"(\w+) returned as if", sentence)]
+        return next(name for name in (*subject, *self.watched, *last) if name in asked or name in last)
 
     def error_in(self, sentence: str) -> StudentError | None:
         """The error that a sentence about the answers tells; None where it tells none."""

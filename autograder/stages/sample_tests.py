@@ -18,7 +18,7 @@ from autograder.judge.student import Student, local_student
 from autograder.notebooks.given import given_source
 from autograder.sandbox.client import Cell, Worker
 from autograder.sandbox.processes import new_processes
-from autograder.stages import find_stage
+from autograder.stages import earlier_stages, find_stage
 from autograder.stages.samples import Right, Wrong, setup_cells, solved_cells, submissions_of
 
 HIDDEN_SEED = 20_011  # any seed but the visible one
@@ -130,6 +130,10 @@ class SampleTable:
     def test_a_wrong_submission_is_told_its_bug_and_no_other(self, grade, wrong):
         told = {r.bug.key for r in grade(self.stage, wrong.name).values() if r.bug is not None}
         assert told == {wrong.bug, *wrong.follows} - {None}
+
+    def test_where_to_look_is_never_what_an_earlier_stage_gives(self, grade, wrong):
+        given = {name for stage in earlier_stages(find_stage(self.stage)) for name in stage.functions}
+        assert {r.function for r in grade(self.stage, wrong.name).values()} & given == set()
 
     def test_every_check_is_lost_by_some_wrong_submission(self):
         lost = {check for s in submissions_of(self.stage) if isinstance(s, Wrong) for check in s.loses}

@@ -79,11 +79,11 @@ def _expect_in_store(student: Student, cases: Cases) -> None:
         held[name] = student.bytes_held(store)
     run = student.method(store, "match", *asked)
     if not (isinstance(run, list) and len(run) == 3 and all(isinstance(block, np.ndarray) for block in run)):
-        raise Failure(None, "A store with encode and decode did not find the three blocks that were put in.")
+        raise Failure(None, "A BlockStore with encode and decode did not find the three blocks that were put in.")
     for actual, expected in zip(run, blocks_of(rows, size, 3), strict=True):
         if actual.shape != expected.shape:
-            raise Failure(None, f"A block of a store with encode and decode has shape {list(actual.shape)}.")
+            raise Failure(None, f"A BlockStore with encode and decode gave a block of shape {list(actual.shape)}.")
         _expect_within_half_a_step(actual, expected, "rows from a store with encode and decode")
     if held["int8"] > 0.6 * held["float32"]:
-        detail = f"It holds {held['int8']:,} bytes where a store of float32 holds {held['float32']:,}."
+        detail = f"A BlockStore of int8 holds {held['int8']:,} bytes where one of float32 holds {held['float32']:,}."
         raise Failure(None, detail)

@@ -84,7 +84,11 @@ def keys_context(student: Student, cases: Cases) -> None:
     """Contexts that differ in any fact have other keys in every block; the order of the facts makes no difference."""
     ids = cases.rng("ids").integers(0, 1000, 13).tolist()
     facts = context_of("a")
-    others = [{**facts, name: value} for name, text in facts.items() for value in (text + "x", text[:-1], "", "é")]
+    others = [
+        {**facts, name: value}
+        for name, text in facts.items()
+        for value in (text + "x", text[:-1], "", "é", text.upper(), f" {text}")
+    ]
     others += [
         {name: text for name, text in facts.items() if name != "tenant"},
         {**facts, "layout": "n_head, n_seq, head_dim"},

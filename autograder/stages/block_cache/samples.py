@@ -374,6 +374,11 @@ WRONG = [
     Wrong("two-tokens-left", "Two tokens of the prompt are left.",
           ((STORE, _RUN, "self._run(token_ids, context)[: max(0, len(token_ids) - 2) // self.block_size]"),),
           (LONGEST, CAPACITY, ORDER, OWN, EQUAL, APART, BLOCKS)),
+    Wrong("ids-added-up", "The sums of the ids are compared.",
+          ((STORE, _SAME_IDS, "sum(block.token_ids) != sum(token_ids[i * size : (i + 1) * size])"),), (COMPARES,)),
+    Wrong("tenant-compared-alone", "Of the context, only the tenant is compared.",
+          ((STORE, "block.before != before", "(block.before if i else block.before['tenant']) != "
+            "(before if i else before['tenant'])"),), (COMPARES,)),
     Wrong("key-trusted", "The ids are not compared.", ((STORE, _SAME_IDS, "False"),), (COMPARES,), "trusts-the-key"),
     Wrong("first-id-compared", "Only a block's first id is compared.",
           ((STORE, _SAME_IDS, "block.token_ids[0] != token_ids[i * size]"),), (COMPARES,)),

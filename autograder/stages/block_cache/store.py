@@ -79,17 +79,23 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
     b = draw(lambda ids: keys(ids) == keys(a))
     last = draw(lambda ids: keys(a[:1] + ids[1:]) == keys(a))
     c = draw(lambda ids: keys(ids)[0] not in keys(a + x) and keys(ids + x)[1] == keys(a + x)[1] != keys(ids)[0])
+    turned = draw(lambda ids: ids[0] != ids[1] and keys(ids) == keys(ids[::-1]))
     tenant = next(name for name in map(str, range(10_000)) if keys(a, name) == keys(a))
-    for what, bug, puts, wanted, owner in (
-        ("ids of another block", bugs.TRUSTS_THE_KEY, [a], b, "a"),
-        ("ids that differ in the last alone", None, [a], a[:1] + last[1:], "a"),
-        ("the same ids after another block", None, [a + x, c], c + x, "a"),
-        ("the same ids of another tenant", bugs.TENANTS_SHARE, [a], a, tenant),
+    own = context_of("a")
+    models = ({**own, "model": str(i)} for i in range(10_000))
+    other_model = next(context for context in models if keys_of(a, size, context) == keys(a))
+    for what, bug, puts, wanted, owner, context in (
+        ("ids of another block", bugs.TRUSTS_THE_KEY, [a], b, "a", own),
+        ("ids that differ in the last alone", None, [a], a[:1] + last[1:], "a", own),
+        ("the same ids in another order", None, [turned], turned[::-1], "a", own),
+        ("the same ids after another block", None, [a + x, c], c + x, "a", own),
+        ("the same ids of another tenant", bugs.TENANTS_SHARE, [a], a, tenant, context_of(tenant)),
+        ("the same ids of another model", None, [a], a, "another model", other_model),
     ):
         store = make_store(student, 20, size, key=WEAK)
         for ids in puts:
-            student.method(store, "put", ids, context_of("a"), make_cache(student, kv_of(ids, "a")), returns="none")
-        run = student.method(store, "match", [*wanted, 7], context_of(owner))
+            student.method(store, "put", ids, own, make_cache(student, kv_of(ids, "a")), returns="none")
+        run = student.method(store, "match", [*wanted, 7], context)
         if not _right_as_far_as_it_goes(run, wanted, owner, size):
             raise Failure(None, f"A prompt with {what} and an equal key was given the stored rows.", bug)
     # Many prompts in one store: nobody gets another's rows.

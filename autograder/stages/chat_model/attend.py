@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from autograder.judge import large_scores
 from autograder.judge.bugs import MASK_WITHOUT_OFFSET, NO_CAUSAL_MASK, SCORES_UNSCALED
-from autograder.judge.compare import Sweep
+from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import check
+from autograder.judge.variants import MASK_TOO_SMALL
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
 from autograder.stages.chat_model.llama_cases import llamas
 from autograder.stages.chat_model.shared import CLOSE, STAGE
+from autograder.stages.forward_pass.bugs import FINITE_MASKS
 
 
 @check(
@@ -37,6 +40,27 @@ def grouped_heads(student, cases):
                 where=f"for {c.n_head} heads on {c.n_kv_head}, {n_query} queries and {n_seq} cached positions", **CLOSE,
             )  # fmt: skip
     sweep.finish()
+    expect_large(student, cases)
+
+
+def expect_large(student, cases):
+    """Scores around four million in size: hidden ones beside small visible ones, and all very negative."""
+    n_seq, n_query = 6, 3
+    for flags, sign in (([0] * (n_seq - 2) + [1, 1], 1), ([1] * n_seq, -1)):
+        rng = cases.rng("large", sign)
+        q, k = large_scores.draw(rng, 2, flags, sign)
+        q, v = q[:, -n_query:].repeat(2, axis=0), rng.standard_normal(k.shape).astype(np.float32)
+        layers = student.attribute(student.cache_with([(k, v)]), "layers", returns="handle")
+        layer = student.method(layers, "__getitem__", 0, returns="handle")
+        expect_close(
+            student.array("grouped_attend", q, layer), llama.attend(q.astype(np.float64), k, v), name="grouped_attend",
+            axes=("head", "query", "element"), where=f"for scores around {large_scores.LARGE} in size", **CLOSE,
+            suspects=too_small(q, k.repeat(2, axis=0), v.repeat(2, axis=0)),
+        )  # fmt: skip
+
+
+def too_small(q, k, v):
+    return [(bug, lambda name=name: MASK_TOO_SMALL[name](q, k, v)) for bug, name in FINITE_MASKS]
 
 
 def suspects(q, keys, values):

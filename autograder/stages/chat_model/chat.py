@@ -147,8 +147,10 @@ def chat_reuse(student, cases):
 
 
 def again(student, cases):
-    """After messages.clear() the first message is sent once more: of its prompt every id is known."""
-    talk = clear_conversation(cases, TEXTS[1:3], "text")
+    """After messages.clear() the first message is sent once more: of its prompt every id is known. The answer ends with
+    the end token, with which each is not called. Once more without reuse, as may be said between turns, none is known.
+    """
+    talk = clear_conversation(cases, TEXTS[:3], "ends")
     chat, spare = (begin(student, talk.model, True) for _ in range(2))
     turn = talk.turns[0]
     shown = student.attribute(spare, "messages", returns="handle")  # a list in the student's process
@@ -157,13 +159,23 @@ def again(student, cases):
     called = student.attribute(spare, "messages")
     if not isinstance(called, list) or called != turn.new_ids:
         raise Failure("each is called with each new id.", "It was called otherwise.", own.EACH_NOT_CALLED)
-    student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
-    new_ids, _ = send(student, chat, turn.text, talk.model)
-    expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
+    for reuse, prop in (
+        (True, "Of a prompt whose ids are all known, one is computed."),
+        (False, "After reuse was changed to False, nothing is reused."),
+    ):
+        student.method(chat, "__setattr__", "reuse", reuse, returns="none")
+        student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
+        new_ids, _ = send(student, chat, turn.text, talk.model)
+        expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
+        if reused_last(student, chat) != (turn.prompt - 1 if reuse else 0):
+            raise Failure(prop, "The log says otherwise.")
+
+
+def reused_last(student, chat):
+    """What the log says of the last turn; None where it says nothing."""
     log = student.attribute(chat, "log")
     row = log[-1] if isinstance(log, list) and log else None
-    if not isinstance(row, dict) or type(row.get("reused")) is not int or row["reused"] != turn.prompt - 1:
-        raise Failure("Of a prompt whose ids are all known, one is computed.", "The log says otherwise.")
+    return row.get("reused") if isinstance(row, dict) else None
 
 
 def expect_ids(new_ids, right, what):
@@ -208,6 +220,8 @@ def refused(student, cases):
             raise Failure(prop, "The message after a refused one was refused too.", own.REFUSED_STAYS) from None
         if len(student.attribute(chat, "log")) != 2:
             raise Failure(prop, "The log has another number of turns than were answered.")
+        if reused_last(student, chat) != second.shared:
+            raise Failure(prop, "The turn after it does not reuse what the turn before it left.")
 
 
 @check(stage=STAGE, id="chat-log", points=1, title="The log and the messages tell what happened")

@@ -39,8 +39,9 @@ def chatml_template(student, cases):
         messages.append({"role": "user", "content": f" {i} \n"})
         for prompt in (False, True):
             expect_text(render(student, messages, prompt), messages, prompt)
-    messages = [{"role": "assistant", "content": "Hello."}, {"role": "user", "content": "Who?"}]
-    expect_text(render(student, messages, True), messages, True)
+    for role in ("user", "system"):  # a system message that is not the first takes no default's place
+        messages = [{"role": "assistant", "content": "Hello."}, {"role": role, "content": "Who?"}]
+        expect_text(render(student, messages, True), messages, True)
     messages = conversation(cases, 1, None, "default")
     if student.plain("render_chatml", messages) != chatml(messages):
         raise Failure(None, "Without add_generation_prompt, the text is not that of False.")

@@ -36,6 +36,7 @@ def _pairs(cases: Cases) -> Table:
         f"two lists that share {many} ids and go on with others": (ids[:40], ids[:many] + other[:7] + ids[:9]),
         "two lists without a common start": (ids[:9], other[:9]),
         "two lists that differ in the first id alone": (ids[:12], other[:1] + ids[1:12]),
+        "two lists that differ by 256 in one id": (ids[:12], [*ids[:few], ids[few] + 256, *ids[few + 1 : 12]]),
         "the same ids from the second place on": (ids[:12], ids[1:13]),
         "two lists that differ in the last id alone": (ids[:9] + other[:1], ids[:9] + other[1:2]),
         "a first list that ends one id after the shared ones": (ids[:9] + other[:1], ids[:9] + other[1:9]),

@@ -340,6 +340,8 @@ WRONG = [
     _lcp("counts-equal-places", "Counts equal places after the first difference too.", LOOP,
          "    return sum(x == y for x, y in zip(a, b))",
          loses=("common-prefix", "log-of-candidates", "miss-explained")),
+    _lcp("compares-bytes", "Compares the last byte of each id.", "x != y", "x % 256 != y % 256",
+         loses=("common-prefix", "miss-explained")),
     _lcp("counts-last-index", "Returns the index of the last shared id.", "    return n", "    return n - 1"),
     _lcp("compares-with-is", "Compares ids with `is not`.", "x != y", "x is not y"),
     _lcp("runs-past-the-end", "Looks for the first difference without watching the ends.", LOOP,

@@ -18,6 +18,7 @@ from autograder.stages.forward_pass.bugs import FINITE_MASKS, SCORES, SOFTMAX_OV
 from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE
 from autograder.stages.kv_cache.shared import STAGE, configs, equal, normal, read_layer, rows_if_any
 
+AXES = ("head", "query", "element")
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
 ROUGH = {"atol": 2e-2, "rtol": 2e-2}  # the rounding of large scores
 SUSPECTS = (
@@ -145,7 +146,7 @@ class Attending:
             attention(q, k, v),
             name="attend",
             where=_sizes(q, k) + (f", {where}" if where else ""),
-            axes=("head", "query", "element"),
+            axes=AXES,
             suspects=known,
             bug=None if np.isfinite(out.astype(np.float64)).all() else not_finite,
             **{**CLOSE, **options},
@@ -181,7 +182,7 @@ class Attending:
             if not equal(rows_if_any(self.student, layer), rows):
                 return  # attend, or an append, has changed the rows, which other checks tell
             where = f"{_sizes(q, rows[0])}; {begin} of them were there at an earlier call"
-            expect_close(out, attention(q, *rows), name="attend", where=where, **CLOSE)
+            expect_close(out, attention(q, *rows), name="attend", where=where, axes=AXES, **CLOSE)
             begin = end
 
 

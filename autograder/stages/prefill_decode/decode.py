@@ -60,7 +60,7 @@ def decode_position(student, cases):
     for model, n in ((cases.odd[0], 6), (cases.odd[2], 9)):
         ids = cases.ids(model, n + 1)
         past = part_of_rows(model.reference.run(ids).kv, 0, n)
-        for k in (0, 3, 1, -2):
+        for k in (0, 3, 1, -2, -n):  # 0 is a position, too
             try:
                 logits = student.array("decode_step", ids[n], n + k, model, cached(student, model, ids, n))
             except StudentError as error:

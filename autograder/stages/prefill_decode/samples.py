@@ -399,6 +399,9 @@ WRONG = [
     # Decode
     wrong("position-ignored", "decode_step uses len(cache) for the position.", "decode-step", STEP,
           STEP.replace("position", "len(cache)"), loses=("decode-position",), bug="decode-position-ignored"),
+    wrong("position-0-ignored", "decode_step takes position 0 for none.", "decode-step", STEP,
+          STEP.replace("position", "position or len(cache)"), loses=("decode-position",),
+          bug="decode-position-ignored"),
     wrong("one-too-far", "decode_step counts positions from 1.", "decode-step", STEP,
           STEP.replace("position", "position + 1"), loses=CONTINUED[1:], bug="positions-shifted-+1"),
     wrong("works-on-a-clone", "decode_step leaves the cache as it was.", "decode-step", STEP,

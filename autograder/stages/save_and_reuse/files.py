@@ -8,6 +8,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.stages.save_and_reuse.shared import STAGE, append_rows, case, expect_same, same_bits
+from autograder.toolkit.model import GPT2Config
 
 FOLDER = "Saved prefixes"
 WRITE, READ = "write_prefix_cache", "read_prefix_cache"
@@ -23,16 +24,19 @@ WRITE, READ = "write_prefix_cache", "read_prefix_cache"
 def cache_file_round_trip(student: Student, cases: Cases) -> None:
     """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
     small, middle, _ = cases.odd
+    wide = cases.random_model(GPT2Config(n_layer=1, n_head=1, n_embd=2, n_ctx=8, n_vocab=50_257))  # as GPT-2's
     files = []
     student.write_file(f"{FOLDER}/another", b"")
     for model, p, path in (
         (small, small.config.n_ctx, "prefix.safetensors"),
         (middle, 1, "saved prefix"),
+        (wide, 7, "wide"),
         (cases.trained, 5, "prefix.v1.bin"),
         (small, 3, "prefix.safetensors"),  # over the first file
         (small, 3, f"{FOLDER}/prefix.safetensors"),
     ):
         ids, where = cases.ids(model, p, path), case(model, p)
+        ids[-1] = model.config.n_vocab - 1
         cache = student.make_cache(model, model.reference.run(ids).kv)
         before = student.read_cache(cache)
         data = write_to(student, path, cache, ids, model, where)

@@ -262,6 +262,22 @@ def test_where_a_function_that_is_used_fails_too_the_student_begins_there(graded
     assert result["g"][1:] == ['Begin with the check "f": g uses f.']
 
 
+def test_what_every_class_defines_is_no_use_of_another(graded):
+    class_in_each = "class {}:\n    def __init__(self): pass\n{}"
+    f, g = class_in_each.format("A", "def f(x): return 5"), class_in_each.format("B", "def g(): return 5")
+    assert told(graded(f, g, H))["g"][1:] == ["Look in g, and in what it calls."]
+
+
+def test_the_student_looks_in_the_function_that_returned_and_not_in_the_last_that_was_asked(graded, monkeypatch):
+    def refused(student, cases):
+        """What is wrong is refused."""
+        student.plain("f", 0), student.plain("g")
+        raise Failure(None, "For no token, f returned as if nothing were wrong; a ValueError is expected.")
+
+    monkeypatch.setattr(grade, "checks_of", lambda name: [Check(STAGE.name, "f", 1, "f", refused)])
+    assert graded(F, G, H).results[0].look == "Look in f, and in what it calls."
+
+
 # Hidden inputs
 
 
