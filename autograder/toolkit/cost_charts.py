@@ -14,15 +14,8 @@ _ONE_LAYER = "12 heads of 64 in float32, the size of a layer of GPT-2 small."
 
 def next_token(series: Series, model: Any) -> Chart:
     """Seconds for one more token, at each length of the sequence so far."""
-    return line_chart(
-        series,
-        x_label="length of the sequence so far",
-        x_unit="tokens",
-        y_label="time for one new token",
-        y_unit="s",
-        title="The longer the text, the slower the next token",
-        model=model,
-    )
+    title = "The longer the text, the slower the next token"
+    return _seconds(series, "length of the sequence so far", "time for one new token", title, model)
 
 
 def filling(series: Series) -> Chart:
@@ -51,15 +44,8 @@ def whole_text(series: Series, model: Any) -> Chart:
 
 def first_token(series: Series, model: Any) -> Chart:
     """Seconds until the first new token, by the length of the prompt."""
-    return line_chart(
-        series,
-        x_label="length of the prompt",
-        x_unit="tokens",
-        y_label="time to first token",
-        y_unit="s",
-        title="The same work is faster in one pass",
-        model=model,
-    )
+    title = "The same work is faster in one pass"
+    return _seconds(series, "length of the prompt", "time to first token", title, model)
 
 
 def token_in_memory(n_bytes: Mapping[str, int]) -> Chart:
@@ -87,6 +73,10 @@ def text_in_memory(lengths: Sequence[int], gigabytes: Mapping[str, Sequence[floa
         note="Half precision, computed. Lengths beyond what a model was trained for only show the arithmetic. A card "
         "also has to hold the model itself: 7 billion parameters take about 14 GB in half precision.",
     )
+
+
+def _seconds(series: Series, x_label: str, y_label: str, title: str, model: Any) -> Chart:
+    return line_chart(series, x_label=x_label, x_unit="tokens", y_label=y_label, y_unit="s", title=title, model=model)
 
 
 def _powers(series: Series, x_label: str, y_label: str, title: str, model: Any = None, note: str = "") -> Chart:
