@@ -100,10 +100,8 @@ class DecodeLab(Shown):
     # Widgets
 
     def _make_widgets(self) -> None:
-        try:
-            import ipywidgets as w
-        except ImportError:
-            return
+        import ipywidgets as w
+
         self.length = w.IntSlider(
             self.decoding.n_prompt, 1, self._most, description="Prompt length", continuous_update=False, readout=False,
             style=_WIDE, layout={"width": "450px"}, tooltip="How many tokens the prompt has",
@@ -238,10 +236,8 @@ class RequestLab(Shown):
     # Widgets
 
     def _make_widgets(self) -> None:
-        try:
-            import ipywidgets as w
-        except ImportError:
-            return
+        import ipywidgets as w
+
         look = {"style": _WIDE, "layout": {"width": "780px", "height": "120px"}}
         look["continuous_update"] = False  # each change is up to five passes, so not every letter is one
         self.saved = w.Textarea(self.saved_text, description="Saved prompt", **look)

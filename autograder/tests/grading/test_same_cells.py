@@ -7,9 +7,9 @@ import pytest
 
 from autograder.cli.sample_class import write_submission
 from autograder.grading.rebuild import rebuild
-from autograder.notebooks import read_cells
 from autograder.notebooks.build import source_notebook
 from autograder.notebooks.document import read_document
+from autograder.notebooks.load import read_cells
 from autograder.notebooks.marks import read_stage
 from autograder.notebooks.sorting import text_of
 from autograder.places import ROOT

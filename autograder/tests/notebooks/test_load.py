@@ -7,7 +7,8 @@ import sys
 import pytest
 
 import autograder
-from autograder.notebooks import NotebookError, read_cells
+from autograder.notebooks.errors import NotebookError
+from autograder.notebooks.load import read_cells
 
 STUB = "def decode_step(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
 

@@ -7,7 +7,7 @@ import time
 import warnings
 from typing import Any
 
-from autograder.toolkit.play.shown import Shown, widgets
+from autograder.toolkit.play.shown import Shown
 
 N_NEW = 200
 REFRESH_SECONDS = 0.05
@@ -17,13 +17,12 @@ class ChatRoom(Shown):
     """A conversation with `Chat(weights, tokenizer)`; a second one without reuse only measures the cold time."""
 
     def __init__(self, chat_class: Any, weights: Any, tokenizer: Any, n_new: int = N_NEW) -> None:
+        import ipywidgets as w
+
         self.chat = chat_class(weights, tokenizer)
         self._cold = chat_class(weights, tokenizer, reuse=False)
         self._tokenizer, self._n_new = tokenizer, n_new
         self._told: list[tuple[str, str, str]] = []  # question, answer, what was reused
-        w = widgets()
-        if w is None:
-            return
         self.text = w.Text(placeholder="Type a message", layout={"width": "70%"})
         self.send = w.Button(description="Send", button_style="primary", tooltip="Send the message")
         self.reuse = w.Checkbox(True, description="Reuse the cache", indent=False)
@@ -71,8 +70,7 @@ class ChatRoom(Shown):
             self.send.disabled = False
 
     def _show(self, now: tuple[str, str, str] | None = None) -> None:
-        if self.box is not None:
-            self.output.value = self._html([*self._told, now] if now else self._told)
+        self.output.value = self._html([*self._told, now] if now else self._told)
 
     def _html(self, told: list[tuple[str, str, str]]) -> str:
         return "".join(

@@ -1,5 +1,7 @@
 """The model: its shape, weights, loader and tokenizer. Each part is imported the first time it is asked for."""
 
+# ruff: noqa: F401 - what is imported for type checkers is there for whoever imports the package
+
 from __future__ import annotations
 
 import importlib
@@ -12,47 +14,19 @@ if TYPE_CHECKING:
     from autograder.toolkit.model.tokenizer import Tokenizer, load_both, load_tokenizer
     from autograder.toolkit.model.weights import Weights, fingerprint, replace_tensor, tensors_of, weights_from_tensors
 
-_HOME = {
-    "GPT2_LARGE": "config",
-    "GPT2_MEDIUM": "config",
-    "GPT2_SMALL": "config",
-    "GPT2_XL": "config",
-    "GPT2Config": "config",
-    "ModelError": "config",
-    "Tokenizer": "tokenizer",
-    "Weights": "weights",
-    "fingerprint": "weights",
-    "load_both": "tokenizer",
-    "load_model": "load",
-    "load_tokenizer": "tokenizer",
-    "random_model": "random_weights",
-    "replace_tensor": "weights",
-    "tensors_of": "weights",
-    "weights_from_tensors": "weights",
+_NAMES = {
+    "config": ("GPT2_LARGE", "GPT2_MEDIUM", "GPT2_SMALL", "GPT2_XL", "GPT2Config", "ModelError"),
+    "load": ("load_model",),
+    "random_weights": ("random_model",),
+    "tokenizer": ("Tokenizer", "load_both", "load_tokenizer"),
+    "weights": ("Weights", "fingerprint", "replace_tensor", "tensors_of", "weights_from_tensors"),
 }
-
-__all__ = [
-    "GPT2_LARGE",
-    "GPT2_MEDIUM",
-    "GPT2_SMALL",
-    "GPT2_XL",
-    "GPT2Config",
-    "ModelError",
-    "Tokenizer",
-    "Weights",
-    "fingerprint",
-    "load_both",
-    "load_model",
-    "load_tokenizer",
-    "random_model",
-    "replace_tensor",
-    "tensors_of",
-    "weights_from_tensors",
-]
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module 'autograder.toolkit.model' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"autograder.toolkit.model.{_HOME[name]}"), name)
     globals()[name] = value

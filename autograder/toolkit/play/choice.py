@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.toolkit.play.shown import Shown, widgets
+from autograder.toolkit.play.shown import Shown
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,8 @@ class Choice(Shown):
         return {"text/plain": "\n".join(filter(None, lines))}, {}
 
     def _make_widgets(self) -> None:
-        w = widgets()
-        if w is None:
-            return
+        import ipywidgets as w
+
         first = [w.HTML(f"<pre>{html.escape(self._first)}</pre>")] if self._first else []
         asked = w.HTML(f"<b>{html.escape(self.question.asked)}</b>")
         self.radio = w.RadioButtons(options=self.choices, value=None, layout={"width": "max-content"})

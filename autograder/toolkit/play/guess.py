@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.toolkit.play.shown import Shown, widgets
+from autograder.toolkit.play.shown import Shown
 from autograder.toolkit.timing import plain
 
 
@@ -22,7 +22,7 @@ class Guess(Shown):
     @property
     def mine(self) -> Any:
         """The number or choice that was entered, or None."""
-        if self._entered is None and self.box is not None:
+        if self._entered is None:
             entered = self._entry.value
             return _as_number(entered) if not self.choices else entered
         return self._entered
@@ -42,9 +42,8 @@ class Guess(Shown):
         return {"text/plain": f"{self.question}\n{said}"}, {}
 
     def _make_widgets(self) -> None:
-        w = widgets()
-        if w is None:
-            return
+        import ipywidgets as w
+
         label = w.HTML(f"<b>Guess.</b> {html.escape(self.question)}")
         if self.choices:
             self._entry = w.RadioButtons(options=self.choices, value=self._entered, layout={"width": "max-content"})

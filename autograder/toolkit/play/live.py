@@ -15,14 +15,11 @@ class _Page:
     """One output that is written anew; plain text where there is no notebook, and then only at the end."""
 
     def __init__(self) -> None:
+        from IPython import get_ipython
+
         self._handle: Any = None
         self._last = 0.0
-        try:
-            from IPython import get_ipython
-        except ImportError:
-            self._live = False
-        else:
-            self._live = getattr(get_ipython(), "kernel", None) is not None
+        self._live = getattr(get_ipython(), "kernel", None) is not None
 
     def show(self, as_html: str, as_text: str, last: bool = False) -> None:
         if not self._live:

@@ -8,7 +8,7 @@ from typing import Any
 class Shown:
     """The last line of a cell. Subclasses fill `box` with ipywidgets and say what stands in their place."""
 
-    box: Any = None  # an ipywidgets widget; None where ipywidgets is not installed
+    box: Any  # an ipywidgets widget
 
     def still(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The MIME bundle, and its metadata, for a page, an editor or a printed notebook without widgets."""
@@ -16,17 +16,6 @@ class Shown:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         bundle, metadata = self.still()
-        if self.box is not None:
-            live = self.box._repr_mimebundle_() or {}
-            live = live[0] if isinstance(live, tuple) else live
-            bundle = {**bundle, **{kind: data for kind, data in live.items() if kind != "text/plain"}}
-        return bundle, metadata
-
-
-def widgets() -> Any:
-    """The ipywidgets module, or None where it is not installed."""
-    try:
-        import ipywidgets
-    except ImportError:
-        return None
-    return ipywidgets
+        live = self.box._repr_mimebundle_() or {}
+        live = live[0] if isinstance(live, tuple) else live
+        return {**bundle, **{kind: data for kind, data in live.items() if kind != "text/plain"}}, metadata
