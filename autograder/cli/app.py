@@ -22,6 +22,12 @@ app = typer.Typer(
 )
 
 StageOption = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="A stage, such as save-and-reuse.")]
+StageArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[STAGE]...", help="Stages, such as save-and-reuse; all without one.")
+]
+CourseOption = Annotated[
+    Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -80,12 +86,8 @@ def build(
 
 @app.command(short_help="Make what students get of a stage.")
 def release(
-    stages: Annotated[
-        list[str] | None, typer.Argument(metavar="[STAGE]...", help="Stages, such as save-and-reuse; all without one.")
-    ] = None,
-    course: Annotated[
-        Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
-    ] = None,
+    stages: StageArguments = None,
+    course: CourseOption = None,
     output: Annotated[Path, typer.Option("--output", metavar="PATH", help="Where to put them.")] = Path("released"),
     zipped: Annotated[bool, typer.Option("--zip", help="A zip file for each stage in place of a folder.")] = False,
 ) -> None:
@@ -101,12 +103,8 @@ def release(
 
 @app.command(short_help="Mark what a class has handed in.")
 def grade(
-    stages: Annotated[
-        list[str] | None, typer.Argument(metavar="[STAGE]...", help="Stages, such as save-and-reuse; all without one.")
-    ] = None,
-    course: Annotated[
-        Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
-    ] = None,
+    stages: StageArguments = None,
+    course: CourseOption = None,
     student: Annotated[
         list[str] | None, typer.Option("--student", metavar="ID", help="Only this student; may be repeated.")
     ] = None,
@@ -157,9 +155,7 @@ def grade(
 @app.command(short_help="Write a page about how a class did.")
 def report(
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="A stage, such as save-and-reuse.")],
-    course: Annotated[
-        Path | None, typer.Option("--course", metavar="PATH", help="The course folder, if it is not this one.")
-    ] = None,
+    course: CourseOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="PATH", help="The page; beside the marks without it.")
     ] = None,

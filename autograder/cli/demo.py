@@ -13,11 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from autograder.cli.build import require_checkout
 from autograder.cli.errors import UserError
+from autograder.cli.find import with_checks
 from autograder.cli.marks_table import gradebook_scores, marks_table
-from autograder.cli.sample_class import hand_in, make_course, refuse_foreign, stages_with_submissions
+from autograder.cli.sample_class import hand_in, make_course, refuse_foreign
 from autograder.grading.environment import put_own_programs_on_path
 from autograder.grading.records import read_records
-from autograder.stages import Stage, find_stage
+from autograder.stages import GRADED_STAGES, Stage, find_stage
 from autograder.toolkit.threads import use_one_thread
 
 # What nbgrader logs once for each submission, whatever became of it
@@ -27,7 +28,7 @@ _ENDS = ("Setting destination file permissions", "Removing failed assignment")
 def run(stage: str | None, folder: Path, everything: bool = False, console: Console | None = None) -> int:
     """Build the course in `folder`, hand in the sample class (or every sample submission), mark it, show the marks."""
     require_checkout("autograder demo")
-    stages = _chosen(stage)
+    stages = (with_checks(find_stage(stage)),) if stage else GRADED_STAGES
     refuse_foreign(folder)
     console = console or Console()
     put_own_programs_on_path()
@@ -54,16 +55,6 @@ def run(stage: str | None, folder: Path, everything: bool = False, console: Cons
     )
     console.print("`nbgrader export` there writes all marks to a file, as it would for a class of your own.")
     return 0
-
-
-def _chosen(name: str | None) -> tuple[Stage, ...]:
-    ready = stages_with_submissions()
-    if name is None:
-        return ready
-    stage = find_stage(name)
-    if stage not in ready:
-        raise UserError(f"{stage.name} has no sample class; choose one of {', '.join(s.name for s in ready)}.")
-    return (stage,)
 
 
 def _nbgrader(command: str, stage: Stage, folder: Path, count: int, progress: Progress) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
@@ -10,16 +9,10 @@ from typing import Any
 
 from autograder.cli.errors import UserError
 from autograder.places import CONFIG, ROOT
-from autograder.stages import GRADED_STAGES, Stage
+from autograder.stages import Stage
 
 MARKER = ".sample-class"  # in a folder that was made here, and may be made anew
 UNSOLVED = "unsolved"
-
-
-def stages_with_submissions() -> tuple[Stage, ...]:
-    """The stages that have sample submissions."""
-    modules = (f"autograder.stages.{stage.module}.samples" for stage in GRADED_STAGES)
-    return tuple(s for s, module in zip(GRADED_STAGES, modules, strict=True) if importlib.util.find_spec(module))
 
 
 def make_course(folder: Path, stages: tuple[Stage, ...]) -> None:
