@@ -6,7 +6,6 @@ The weights are SmolLM2's where it was fetched, else random ones of its shape.
 from __future__ import annotations
 
 import copy
-import functools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.bench.engine import keywords, seconds_of
+from autograder.bench.engine import Timed, keywords
 from autograder.bench.speed import THREADS, Call, engines, peer_installed
 from autograder.toolkit.chat import SMOLLM2, random_llama
 from autograder.toolkit.chat_lab.server import CHUNK
@@ -36,30 +35,10 @@ def in_words(call: Call) -> str:
     return f"reuse, {n:,} + {suffix[0]} tokens" if suffix else f"{name} of {n:,} tokens"
 
 
-def some_ids(n: int) -> list[int]:
-    return np.random.default_rng(0).integers(0, SMOLLM2.n_vocab, n).tolist()
+class _Measured(Timed):
+    """An engine that also has begin(folder)."""
 
-
-class _Measured:
-    """An engine has begin(folder), run(ids, cache), new_cache() and copied(cache)."""
-
-    @functools.cache  # noqa: B019 - there is one engine in the process
-    def saved(self, n: int) -> Any:
-        cache = self.new_cache()
-        self.run(some_ids(n), cache)
-        return cache
-
-    def prefill(self, n: int) -> float:
-        return seconds_of(lambda: self.run(some_ids(n), self.new_cache()))
-
-    def decode(self, n: int) -> float:
-        """A token that stands after n others."""
-        cache = self.copied(self.saved(n))
-        return seconds_of(lambda: [self.run([11], cache) for _ in range(STEPS)]) / STEPS
-
-    def reuse(self, n: int, suffix: int) -> float:
-        saved, ids = self.saved(n), some_ids(n + suffix)[n:]
-        return seconds_of(lambda: self.run(ids, self.copied(saved)))
+    n_vocab, steps = SMOLLM2.n_vocab, STEPS
 
     def peak(self) -> int:
         """The most memory that the process has used, in bytes."""
@@ -68,7 +47,7 @@ class _Measured:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def logits(self) -> list[float]:
-        return np.asarray(self.run(some_ids(40), self.new_cache())).ravel()[:50].tolist()
+        return np.asarray(self.run(self.ids(40), self.new_cache())).ravel()[:50].tolist()
 
 
 class Llama(_Measured):

@@ -23,8 +23,8 @@ CONFIG = GPT2_SMALL
 STEPS = 4  # decode steps that are timed together
 
 
-def some_ids(n: int) -> list[int]:
-    return np.random.default_rng(0).integers(0, CONFIG.n_vocab, n).tolist()
+def some_ids(n: int, n_vocab: int = CONFIG.n_vocab) -> list[int]:
+    return np.random.default_rng(0).integers(0, n_vocab, n).tolist()
 
 
 def seconds_of(fn: Callable[[], Any]) -> float:
@@ -83,7 +83,34 @@ def keywords(model: Any) -> tuple[str, dict[str, Any]]:
     return "cache" if "cache" in known else "past_key_values", options
 
 
-class Transformers:
+class Timed:
+    """The calls of an engine that has run(ids, cache), new_cache() and copied(cache), each with its seconds."""
+
+    n_vocab, steps = CONFIG.n_vocab, STEPS
+
+    def ids(self, n: int) -> list[int]:
+        return some_ids(n, self.n_vocab)
+
+    @functools.cache  # noqa: B019 - there is one engine in the process
+    def saved(self, n: int) -> Any:
+        cache = self.new_cache()
+        self.run(self.ids(n), cache)
+        return cache
+
+    def prefill(self, n: int) -> float:
+        return seconds_of(lambda: self.run(self.ids(n), self.new_cache()))
+
+    def decode(self, n: int) -> float:
+        """A token that stands after n others."""
+        cache = self.copied(self.saved(n))
+        return seconds_of(lambda: [self.run([11], cache) for _ in range(self.steps)]) / self.steps
+
+    def reuse(self, n: int, suffix: int) -> float:
+        saved, ids = self.saved(n), self.ids(n + suffix)[n:]
+        return seconds_of(lambda: self.run(ids, self.copied(saved)))
+
+
+class Transformers(Timed):
     """transformers on PyTorch, with its own cache, which is copied with copy.deepcopy for each reuse."""
 
     def __init__(self, threads: int) -> None:
@@ -109,30 +136,11 @@ class Transformers:
     def run(self, ids: list[int], cache: Any) -> Any:
         return self.model(self.torch.tensor([ids]), **{self.cache_name: cache}, **self.options).logits
 
-    @functools.cache  # noqa: B019 - there is one engine in the process
-    def saved(self, n: int) -> Any:
-        cache = self.new_cache()
-        self.run(some_ids(n), cache)
-        return cache
-
-    def prefill(self, n: int) -> float:
-        return seconds_of(lambda: self.run(some_ids(n), self.new_cache()))
-
-    def decode(self, n: int) -> float:
-        cache = copy.deepcopy(self.saved(n))
-
-        def run() -> None:
-            for _ in range(STEPS):
-                self.run([11], cache)
-
-        return seconds_of(run) / STEPS
-
-    def reuse(self, n: int, suffix: int) -> float:
-        saved, ids = self.saved(n), some_ids(n + suffix)[n:]
-        return seconds_of(lambda: self.run(ids, copy.deepcopy(saved)))
+    def copied(self, cache: Any) -> Any:
+        return copy.deepcopy(cache)
 
     def logits(self, n: int, suffix: int) -> list[float]:
-        logits = self.run(some_ids(n + suffix)[n:], copy.deepcopy(self.saved(n)))
+        logits = self.run(self.ids(n + suffix)[n:], self.copied(self.saved(n)))
         return logits[0, -1, :50].float().tolist()
 
 

@@ -60,7 +60,7 @@ def test_everything_the_package_promises_is_there():
         (["test", "--notebook", "mine.py"], "mine.py does not say which stage it belongs to; add --stage"),
         (["test", "--notebook", "kv_cache_half.ipynb"], "kv_cache_half.ipynb is not valid JSON"),
         (["test", "--notebook", "kv_cache_list.ipynb"], "kv_cache_list.ipynb is not a notebook"),
-        (["demo", "--stage", "start-here"], "Nothing is graded in start-here; the stages with checks are forward-pass,"),
+        (["demo", "--stage", "start-here"], "Nothing is graded in start-here; the stages with checks are forward-pass"),
         (["demo", "--folder", "."], "holds something else; remove it, or choose another with --folder"),
         (["fetch", "gpt4"], "'gpt4' is not a published model"),
     ],

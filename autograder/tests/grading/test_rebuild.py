@@ -1,4 +1,7 @@
-"""A submission is rebuilt from the course's notebook: only the student's sources survive, nothing honest is lost."""
+"""A submission is rebuilt from the course's notebook: only the student's sources survive, nothing honest is lost.
+
+What happens to cells by accident and costs nothing is tests/broken/cases.py.
+"""
 
 import copy
 import json
@@ -197,21 +200,13 @@ def test_own_cells_run_where_they_stood(submission):
 def test_charts_are_not_run_whoever_wrote_them(submission):
     submission["chart-1"]["source"] = "plot_the_steps(color='red')"
     submission.put("why", "another_chart()", tags=["chart"])
-    assert runs(submission.rebuilt()) == SOLVED
+    rebuilt = submission.rebuilt()
+    assert (runs(rebuilt), shown(rebuilt)["extra-1"]) == (SOLVED, "another_chart()")
 
 
 def test_a_chart_is_known_by_its_text_when_its_tag_is_lost(submission):
     submission["chart-1"].update(metadata={}, id="new")
     assert runs(submission.rebuilt()) == SOLVED
-
-
-@pytest.mark.parametrize("names", [["last-row"], ["one-token"], ["last-row", "one-token"]])
-def test_deleted_check_cells_are_put_back(submission, names):
-    submission.notebook["cells"] = [c for c in submission.cells if c["id"] not in names]
-    rebuilt = submission.rebuilt()
-    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
-    cells = f"cell{'s' if names[1:] else ''} {', '.join(names)}"
-    assert [n.sentence for n in rebuilt.notes] == [f"Put back the missing {cells}."]
 
 
 def test_a_deleted_solution_is_missing_and_nothing_stands_in_for_it(submission):
@@ -247,30 +242,6 @@ def test_a_solution_merged_into_another_cell_still_counts(submission):
     assert rebuilt.notes[0].sentence.endswith("decode-step was not in the notebook; its functions are in prefill.")
 
 
-def test_of_a_pasted_cell_the_first_solved_copy_counts(submission):
-    wrong = PREFILL.replace("ids\n", "ids\n    ids = []\n")
-    submission.put("why", wrong, **nbgrader("prefill", solution=True))
-    rebuilt = submission.rebuilt()
-    assert runs(rebuilt) == SOLVED
-    assert [n.sentence for n in rebuilt.notes] == [
-        "The cell prefill was there 2 times; the first solved copy counts (cell 3), left out: cell 9."
-    ]
-
-
-def test_a_stub_left_above_a_solved_copy_does_not_count(submission):
-    submission["prefill"]["source"] = f"def prefill(ids):\n{STUB}"
-    submission.put("prefill", PREFILL, **nbgrader("prefill", solution=True))
-    assert runs(submission.rebuilt()) == SOLVED
-
-
-def test_a_solution_split_in_two_is_put_together(submission):
-    head, body = PREFILL.split("\n")
-    submission["prefill"]["source"] = head
-    submission.put("prefill", body, **nbgrader("prefill", solution=True))
-    rebuilt = submission.rebuilt()
-    assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["split"])
-
-
 def test_a_helper_split_off_a_solution_still_runs(submission):
     submission["prefill"]["source"] = "def helper():\n    return 1"
     submission.put("prefill", PREFILL, **nbgrader("prefill", solution=True))
@@ -295,13 +266,6 @@ def test_reordered_cells_go_back_to_their_order(submission):
     ]
 
 
-@pytest.mark.parametrize("kind", ["markdown", "raw"])
-def test_a_solution_that_was_made_another_kind_of_cell_is_code(submission, kind):
-    submission["prefill"]["cell_type"] = kind
-    rebuilt = submission.rebuilt()
-    assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["retyped"])
-
-
 def test_without_any_metadata_cells_are_known_by_what_they_define(submission):
     for each in submission.cells:
         each["metadata"] = {}
@@ -323,23 +287,10 @@ def test_own_cells_may_redefine_a_solution_as_they_do_in_the_notebook(submission
     assert list(runs(submission.rebuilt()).values())[1:3] == [PREFILL, better]
 
 
-def test_an_import_added_to_the_setup_cell_is_not_lost(submission):
-    submission["imports"]["source"] += "\nimport math"
-    rebuilt = submission.rebuilt()
-    assert list(runs(rebuilt).values())[:2] == ["import numpy as np", "import numpy as np\nimport math"]
-    assert kinds(rebuilt) == ["changed-setup"]
-
-
 def test_notes_written_into_the_courses_text_are_kept_below_it(submission):
     submission["prose-1"]["source"] += "\n\nMine."
     cells = submission.rebuilt().notebook["cells"]
     assert [c["source"] for c in cells[:2]] == ["# Prefill and decode", plain_markdown("# Prefill and decode\n\nMine.")]
-
-
-def test_another_kernel_is_noted_and_python_is_used(submission):
-    submission.notebook["metadata"] = {"kernelspec": {"name": "ir", "language": "R\x1b[31m"}}
-    rebuilt = submission.rebuilt()
-    assert [n.sentence for n in rebuilt.notes] == ["The notebook names a kernel for R31m; it was run as Python."]
 
 
 def test_new_ids_never_collide_with_the_courses(submission):
@@ -359,21 +310,6 @@ def test_a_helper_in_a_cell_of_the_courses_text_runs(submission):
     rebuilt = submission.rebuilt()
     assert next(iter(runs(rebuilt).values())) == "def helper(): return 1"
     assert shown(rebuilt)["prose-1"] == "# Prefill and decode"
-
-
-def test_a_helper_in_a_chart_cell_runs_when_the_tag_was_taken_off(submission):
-    submission["chart-1"].update(metadata={}, source="def helper(): return 1")
-    rebuilt = submission.rebuilt()
-    assert list(runs(rebuilt).values())[-1] == "def helper(): return 1"
-    assert shown(rebuilt)["chart-1"] == "plot_the_steps()"
-
-
-def test_both_halves_of_a_split_setup_cell_run(submission):
-    submission["imports"]["source"] = "import numpy as np"
-    submission.put("imports", "import math\nhalf = 2", **nbgrader("imports", locked=True))
-    rebuilt = submission.rebuilt()
-    assert list(runs(rebuilt).values())[:2] == ["import numpy as np", "import math\nhalf = 2"]
-    assert kinds(rebuilt) == ["changed-setup"]
 
 
 def test_a_setup_that_was_moved_below_a_solution_runs_before_it_and_where_it_stands(submission):
@@ -403,12 +339,6 @@ def test_code_beside_a_check_in_a_cell_of_ones_own_runs(submission):
     source = 'def helper(): return 1\nautograder.check("last-row")'
     submission.put("prefill", source)
     assert source in runs(submission.rebuilt()).values()
-
-
-def test_a_chart_of_ones_own_is_shown_and_not_run(submission):
-    submission.put("why", "another_chart()", tags=["chart"])
-    rebuilt = submission.rebuilt()
-    assert (runs(rebuilt), shown(rebuilt)["extra-1"]) == (SOLVED, "another_chart()")
 
 
 def test_a_check_that_the_course_does_not_know_is_not_run_and_said_so(submission):
