@@ -20,26 +20,16 @@ HARMLESS_PROGRAMS = re.compile(r"(/bin/)?(true|ls|sleep( \d{1,2}(\.\d+)?)?|echo 
 
 # Which arguments name what a function changes, by the function's last name
 _ONE = """unlink remove rmdir removedirs rmtree chmod lchmod chown lchown utime setxattr removexattr truncate mkdir
-makedirs mkfifo mknod chflags chdir chroot save savez savez_compressed savetxt tofile"""
-_BOTH = "rename renames move link symlink copy copy2 copyfile copytree copymode copystat"
-_OF_A_PATH = "write_text write_bytes touch unlink rmdir mkdir rename replace symlink_to hardlink_to chmod lchmod"
-OF_A_PATH = set(_OF_A_PATH.split())
-CHANGED = (
-    dict.fromkeys(_ONE.split(), (0,))
-    | dict.fromkeys(_BOTH.split(), (0, 1))
-    | {"replace": (0, 1), "save_file": (1,), "unpack_archive": (1,), "make_archive": (0,)}
-)
+makedirs mkfifo mknod chflags chdir chroot save savez savez_compressed savetxt"""
+_BOTH = "rename renames move link symlink copy copy2 copyfile copytree copymode copystat replace"
+CHANGED = dict.fromkeys(_ONE.split(), (0,)) | dict.fromkeys(_BOTH.split(), (0, 1)) | {"save_file": (1,)}
 DELETING = {"unlink", "remove", "removedirs", "rmtree", "rename", "renames", "move", "replace", "truncate"}
 MODULES = {"os", "shutil", "np", "numpy", "posix", "safetensors"}
-OPENING = {  # what opens the file that it names, beside open(); the mode that it has without one, and where one stands
-    **dict.fromkeys(("io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "tarfile.open"), ("r", 1)),
-    **dict.fromkeys(("gzip.GzipFile", "bz2.BZ2File", "lzma.LZMAFile", "tarfile.TarFile"), ("r", 1)),
-    **dict.fromkeys(("zipfile.ZipFile", "zipfile.PyZipFile"), ("r", 1)),
-    **dict.fromkeys(("dbm.open", "dbm.gnu.open", "dbm.ndbm.open", "dbm.sqlite3.open"), ("r", 1)),
-    **dict.fromkeys(("dbm.dumb.open", "shelve.open"), ("c", 1)),
-    **dict.fromkeys(("np.memmap", "numpy.memmap"), ("r+", 2)),
-    **dict.fromkeys(("np.lib.format.open_memmap", "numpy.lib.format.open_memmap"), ("r+", 1)),
-}
+# What changes files and no program here needs: it is refused wherever the file lies
+NEVER_MODULES = {"bz2", "codecs", "dbm", "gzip", "lzma", "shelve", "zipfile"}
+NEVER = set("memmap open_memmap tofile basicConfig unpack_archive make_archive TarFile extract extractall write_text "
+            "write_bytes touch symlink_to hardlink_to".split())  # fmt: skip
+OF_A_PATH = {"unlink", "rmdir", "mkdir", "rename", "replace", "chmod", "lchmod", "open"}
 STARTING = re.compile(r"(os|posix)\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*|startfile)|subprocess\.\w+|pty\.\w+")
 FORKING = ("fork", "forkpty", "vfork")
 SIGNALING = ("kill", "killpg", "pidfd_send_signal", "tgkill", "pthread_kill")
@@ -156,11 +146,6 @@ class _Program:
             return bool(node.values) and all(self._inside(v, whole and v is node.values[0]) for v in node.values)
         if isinstance(node, ast.FormattedValue):
             return self._inside(node.value, whole) or self._is_number(node.value)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
-            rest = isinstance(node.op, ast.Div)  # a path that begins with "/" would replace what it is appended to
-            return self._inside(node.left, whole) and self._inside(node.right, rest)
-        if isinstance(node, ast.Subscript):
-            return self._inside(node.value, whole)
         if isinstance(node, ast.Attribute):
             return ast.unparse(node) == "given.__file__" or (node.attr == "name" and self._inside(node.value, whole))
         if isinstance(node, ast.Name):
@@ -198,7 +183,7 @@ class _Program:
         if isinstance(node, ast.Attribute | ast.Name) and id(node) not in self.called:
             name = self._name(node)
             module, _, last = name.rpartition(".")
-            return module in MODULES - {"np", "numpy"} and (last in CHANGED or last in (*FORKING, *SIGNALING, "open"))
+            return module in MODULES - {"np", "numpy"} and last in {*CHANGED, *NEVER, *FORKING, *SIGNALING, "open"}
         if isinstance(node, ast.ImportFrom):
             return node.module in MODULES and any(alias.name == "*" for alias in node.names) and node.module != "numpy"
         return False
@@ -212,8 +197,6 @@ class _Program:
         if name in ("getattr", "setattr", "vars") and node.args:
             return self._name(node.args[0]) in MODULES - {"np", "numpy"}
         if isinstance(node.func, ast.Attribute) and self._is_libc(node.func.value):
-            if last == "syscall":
-                return ast.unparse(node.args[1]) != "-1"  # of a file that is none
             return last not in OF_LIBC or (last == "fork" and not self._child_ends(node))
         if last in FORKING:
             return not self._child_ends(node)
@@ -227,7 +210,12 @@ class _Program:
         if last == "chmod" and ast.unparse(node.args[1]) == f"os.stat({ast.unparse(node.args[0])}).st_mode":
             return False
         if name == "sqlite3.connect":
-            return "mode=ro" not in ast.unparse(node.args[0]) and not self._base_inside(node.args[0])
+            return "mode=ro" not in ast.unparse(node.args[0]) and not self._inside(node.args[0])
+        if name.partition(".")[0] in NEVER_MODULES or last in NEVER or last.endswith("FileHandler"):
+            return True
+        if isinstance(node.func, ast.Attribute) and module not in {*MODULES, "tarfile"} and last in OF_A_PATH:
+            in_a_string = last == "replace" and len(node.args) != 1
+            return not in_a_string and not (last == "open" and self.has_open)
         return not all(self._may_change(place, last) for place in self._changed(node, module, last))
 
     def _changed(self, node: ast.Call, module: str, last: str) -> Iterator[ast.expr]:
@@ -236,36 +224,16 @@ class _Program:
         if last == "open" and module in ("os", "posix"):
             if not self._only_opens(node):
                 yield node.args[0]
-        elif last == "open" or self._name(node.func) in OPENING:
-            default, at = OPENING.get(name := self._name(node.func), ("r", 1))
-            of_a_path = isinstance(node.func, ast.Attribute) and name not in OPENING
-            if of_a_path and self.has_open:
-                return
-            place, modes = (node.func.value, arguments[:1]) if of_a_path else (arguments[0], arguments[at : at + 1])
-            modes += [k.value for k in node.keywords if k.arg in ("mode", "flag")]
-            for mode in modes or [ast.Constant(default)]:
-                writes = not isinstance(mode, ast.Constant) or set(str(mode.value)) & set("wax+cn")
-                if writes and not _is_nothing(place):
-                    yield place
-        elif last.endswith("FileHandler"):
-            yield arguments[0]
-        elif last == "basicConfig":
-            yield from (k.value for k in node.keywords if k.arg == "filename")
-        elif isinstance(node.func, ast.Attribute) and last in ("extract", "extractall"):
-            yield from arguments[1 if last == "extract" else 0 :][:1]
-            yield from (k.value for k in node.keywords if k.arg == "path")
+        elif last == "open":
+            modes = arguments[1:2] + [k.value for k in node.keywords if k.arg == "mode"]
+            writes = any(not isinstance(mode, ast.Constant) or set(str(mode.value)) & set("wax+") for mode in modes)
+            if writes and not _is_nothing(arguments[0]):
+                yield arguments[0]
         elif last == "ioctl":
             yield from (c.args[0] for c in ast.walk(node.args[0]) if isinstance(c, ast.Call) and c.args)
-        elif module in MODULES or (isinstance(node.func, ast.Name) and last in CHANGED):
-            if last in CHANGED:
-                yield from (arguments[i] for i in CHANGED[last] if i < len(arguments))
-                named = ("dst", "path", "filename", "name", "extract_dir")
-                yield from (k.value for k in node.keywords if k.arg in named)
-        elif isinstance(node.func, ast.Attribute) and last == "tofile":
-            yield arguments[0]
-        elif isinstance(node.func, ast.Attribute) and last in OF_A_PATH and (last != "replace" or len(arguments) == 1):
-            yield node.func.value  # a replacement in a string has two arguments
-            yield from arguments[:1] if last in ("rename", "replace", "symlink_to", "hardlink_to") else []
+        elif last in CHANGED and (module in MODULES or isinstance(node.func, ast.Name)):
+            yield from (arguments[i] for i in CHANGED[last] if i < len(arguments))
+            yield from (k.value for k in node.keywords if k.arg in ("dst", "path", "filename", "name"))
 
     def _only_opens(self, node: ast.Call) -> bool:
         """Whether an os.open reads, is of a file without a name, or makes nothing and is closed at once."""
@@ -282,11 +250,6 @@ class _Program:
         if last in DELETING and (names & {"os.getcwd", "os.listdir"} or ast.unparse(place) in ("'.'", "''")):
             return False  # the folder that it begins in, which is somebody's where it was begun by mistake
         return self._inside(place)
-
-    def _base_inside(self, node: ast.expr) -> bool:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return _text_inside(node.value.removeprefix("file:").partition("?")[0], True) or node.value == ":memory:"
-        return self._inside(node)
 
     def _is_libc(self, node: ast.expr) -> bool:
         values = self.names.get(node.id, []) if isinstance(node, ast.Name) else [node]
