@@ -27,8 +27,9 @@ DELETING = {"unlink", "remove", "removedirs", "rmtree", "rename", "renames", "mo
 MODULES = {"os", "shutil", "np", "numpy", "posix", "safetensors"}
 # What changes files and no program here needs: it is refused wherever the file lies
 NEVER_MODULES = {"bz2", "codecs", "dbm", "gzip", "lzma", "shelve", "zipfile"}
-NEVER = set("memmap open_memmap tofile basicConfig unpack_archive make_archive TarFile extract extractall write_text "
-            "write_bytes touch symlink_to hardlink_to".split())  # fmt: skip
+_NEVER = """memmap open_memmap tofile basicConfig unpack_archive make_archive TarFile extract extractall write_text
+write_bytes touch symlink_to hardlink_to"""
+NEVER = {*_NEVER.split()}
 OF_A_PATH = {"unlink", "rmdir", "mkdir", "rename", "replace", "chmod", "lchmod", "open"}
 STARTING = re.compile(r"(os|posix)\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*|startfile)|subprocess\.\w+|pty\.\w+")
 FORKING = ("fork", "forkpty", "vfork")
