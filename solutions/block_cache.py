@@ -19,7 +19,7 @@
 # from the left as match it, and computes the rest. You write the keys by which blocks are found, the store that
 # compares and evicts, the function that serves a request from it, and blocks of 8-bit numbers.
 #
-# **Time.** About four hours. This stage is optional: it goes further than the five before.
+# **Time.** About five hours. This stage is optional: it goes further than the five before.
 #
 # **What you should know.** Saving and reusing a prefix (stage 4), and how reuse fails (stage 5). What they built is in
 # `given.py`. `autograder.glossary("tenant")` in a cell explains a term, and `autograder.glossary()` shows all of them.
@@ -634,8 +634,8 @@ fewer.beside(chats[0] / chats[capacities.index(128)])
 # ### The size of a block
 #
 # Small blocks reuse more: less is lost where two prompts part. But each block has a key to compute, a dict entry and
-# arrays of its own. A request that runs pays too, the other way round: its last block is allocated whole, and is not
-# full. The chart shows both for `chats`, with room for everything.
+# arrays of its own. Large blocks waste room: the last block of a running request is allocated whole, and is not full.
+# The chart shows both for `chats`, with room for everything.
 
 # %% tags=["chart"]
 waste = autograder.guess("Blocks of 64: how much room is empty in a last block, on average?", unit="tokens")

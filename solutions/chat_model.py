@@ -18,7 +18,7 @@
 # and decode, and the rules of reuse are those that you know. At the end you talk with it, and its second answer begins
 # many times sooner because of a cache that you wrote. The failures of stage 5 happen in it too, in seconds.
 #
-# **Time.** About four hours. This stage is optional.
+# **Time.** About five hours. This stage is optional.
 #
 # **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` in a cell
 # explains a term, and `autograder.glossary()` shows all of them.

@@ -22,7 +22,7 @@
 # **You will build:** a count of the shared prefix, a log of lookup decisions, the lookup itself, a one-line diagnosis
 # of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
 #
-# **Time:** about 3 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
+# **Time:** about 5 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
 # they built is in `given.py`. `autograder.glossary("tenant")` in a cell explains
 # a term, and `autograder.glossary()` shows all of them.
 

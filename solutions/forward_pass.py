@@ -674,7 +674,7 @@ for block in weights.blocks:
     in_32 = transformer_block(in_32, block, n_head)
     in_64 = transformer_block(in_64, block, n_head)
     drift.append(abs(in_32 - in_64).max())
-print("largest difference after each block:", "  ".join(f"{d:.0e}" for d in drift))
+print("largest difference after each block:", *(f"{d:.0e}" for d in drift))
 logits = [layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T for x in (in_32, in_64)]
 print(f"largest difference of a logit: {abs(logits[0] - logits[1]).max():.0e}")
 
@@ -788,8 +788,9 @@ for temperature in (0.7, 1.0):
 #
 # Every new token runs the model on everything before it. The chart below measures your `forward` on sequences of
 # growing length: this is what *one* new token costs when the text is that long. Each point is the median of several
-# runs, after one that is not counted; the bars span the middle half of the runs. With the model `gpt2-shape` the
-# chart is drawn at the size of the real GPT-2, with random weights, which takes some minutes.
+# runs, after one that is not counted; the bars span the middle half of the runs. If a line zigzags, the machine was
+# busy with other things: run the cell again. With the model `gpt2-shape` the chart is drawn at the size of the real
+# GPT-2, with random weights, which takes some minutes.
 
 # %% tags=["chart"]
 much_slower = autograder.guess(
@@ -842,12 +843,12 @@ autograder.question("forward-pass", 2)
 # ## For a friend
 #
 # Run this cell while somebody watches. The prompt and the temperature are yours to change. With the switch at the top
-# of the notebook set to `"gpt2"`, it writes modern English, a token every few seconds at first, and slower with each
-# one. The next stages do something about that.
+# of the notebook set to `"gpt2"`, it writes modern English, a few tokens a second at first, and slower with each one.
+# The next stages do something about that.
 
 # %% tags=["chart"]
 prompt_ids = tokenizer.encode("JULIET:\n")
-autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 60, temperature=0.7))
+autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 150, temperature=0.7))
 
 # %% [markdown]
 # ## Questions

@@ -21,7 +21,7 @@
 # many people with one model, does this. It is easy to get wrong without noticing, because a wrong cache raises no
 # error.
 #
-# **Time.** About three hours.
+# **Time.** About five hours.
 #
 # **What you should know.** The KV cache (stage 2), and prefill and decode (stage 3). You need not have finished them:
 # `given.py`, beside this notebook, holds their functions. `autograder.glossary("prefix")` in a cell explains a term,
@@ -48,6 +48,14 @@ from autograder.toolkit.work import bytes_held, counting
 
 weights = autograder.load_model()
 tokenizer = autograder.load_tokenizer()
+
+# %% [markdown]
+# The switch from stage 1, for all cells that read or write a text: with `MODEL = "gpt2"` they use the real GPT-2, where
+# it was fetched.
+
+# %% tags=["chart"]
+MODEL = None  # or "gpt2"
+weights, tokenizer = autograder.load_both(MODEL)
 
 # %% [markdown]
 # ## What you have
@@ -590,16 +598,15 @@ _ = path.write_bytes(data)
 # The dotted line is the ideal: with a prefix of P and a suffix of S tokens, S of P + S tokens are run, so the time
 # would shrink to S / (P + S).
 #
-# All charts from here on measure the model `timed`. With `MODEL = "gpt2-shape"` they are drawn at the size of the real
-# GPT-2: 124 million weights, which are random, and some minutes.
+# All charts from here on measure the model `timed`. With `timed = autograder.load_model("gpt2-shape")` they are drawn
+# at the size of the real GPT-2, with random weights, in some minutes.
 
 # %% tags=["chart"]
 reuse_faster = autograder.guess("With a saved prefix of 500 tokens, a request is how many times faster?", unit="times")
 reuse_faster
 
 # %% tags=["chart"]
-MODEL = None
-timed = weights if MODEL is None else autograder.load_model(MODEL)
+timed = weights  # or autograder.load_model("gpt2-shape")
 rng = np.random.default_rng(0)
 n_suffix = 8
 
@@ -715,32 +722,29 @@ reuse_charts.break_even_chart(counts, work_in_all, **look)
 # ## For a friend
 #
 # Twenty users, one system prompt, one saved prefix. Every line is a request, served while you watch, and then once more
-# from scratch, to see what was saved. `MODEL = "gpt2"` serves with the real GPT-2, after `autograder fetch gpt2`.
-# Where it was not fetched, the cell says so.
+# from scratch, to see what was saved.
 
 # %% tags=["chart"]
 saves = autograder.guess("Twenty users: how many times shorter is their total wait?", unit="times")
 saves
 
 # %% tags=["chart"]
-MODEL = None
-model, words = autograder.load_both(MODEL)
 system = "You are the prompter of this theatre. You know every line of every play by heart.\n" * 6
-system_ids = words.encode(system)
-served = save_prefix_cache(system_ids, model)
+system_ids = tokenizer.encode(system)
+served = save_prefix_cache(system_ids, weights)
 
 
 def answer(question_ids):
-    return generate_with_prefix(served, len(system_ids), question_ids, model)
+    return generate_with_prefix(served, len(system_ids), question_ids, weights)
 
 
 # %% tags=["chart"]
 def twenty_users():
     for user in range(1, 21):
-        ids = words.encode(f"ACTOR {user}:\nWhat is my next line?\nPROMPTER:\n")
-        ways = {"reused": lambda q=ids: answer(q), "scratch": lambda q=ids: from_scratch(system_ids + q, model)}
+        ids = tokenizer.encode(f"ACTOR {user}:\nWhat is my next line?\nPROMPTER:\n")
+        ways = {"reused": lambda q=ids: answer(q), "scratch": lambda q=ids: from_scratch(system_ids + q, weights)}
         times = autograder.timing.compare(ways, repeats=1)
-        token = words.tokens([answer(ids).argmax()])[0]
+        token = tokenizer.tokens([answer(ids).argmax()])[0]
         row = {"user": user, "next token": token, "tokens": len(system_ids) + len(ids), "computed": len(ids)}
         yield {**row, **{f"ms {way}": 1e3 * times[way].median for way in ways}}
 
@@ -933,8 +937,8 @@ def token_by_token(saved, prefix_len, suffix_ids, weights):
 # %% tags=["chart"]
 ways = {
     "clone, token by token": lambda: token_by_token(long_prefix, 400, suffix_ids, timed),
-    "clone, in one go": continue_clone,
-    "shared prefix, in one go": continue_sharing,
+    "clone, in one pass": continue_clone,
+    "shared prefix, in one pass": continue_sharing,
     "the clone alone": long_prefix.clone,
     "copy.deepcopy, as others do": lambda: copy.deepcopy(long_prefix),
 }

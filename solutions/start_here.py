@@ -50,12 +50,12 @@ _ = doctor()  # the command `autograder doctor`, in a notebook
 #
 # A language model does not read letters or words. It reads **tokens**: pieces of text, each with a number, its **token
 # id**. The **tokenizer** cuts text into tokens. Ours knows 1,024 of them, and was made from the text that the model
-# learned from, a million letters of Shakespeare.
+# learned from, a million characters of Shakespeare.
 
 # %% tags=["chart"]
 text = "To be, or not to be: that is the question."
 token_ids = tokenizer.encode(text)
-print(len(text), "letters,", len(token_ids), "tokens")
+print(len(text), "characters,", len(token_ids), "tokens")
 print(token_ids)
 autograder.charts.token_strip(
     {"tokens": tokenizer.tokens(token_ids)}, shared=0, positions=True, title="A text as the model reads it"
@@ -70,7 +70,7 @@ autograder.charts.token_strip(
 #
 # </details>
 #
-# Two things to notice. What a text costs depends on its number of tokens, not of letters. And a small change in the
+# Two things to notice. What a text costs depends on its number of tokens, not of characters. And a small change in the
 # text can change the tokens around it:
 
 # %% tags=["chart"]

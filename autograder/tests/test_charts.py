@@ -79,11 +79,18 @@ def test_a_fitted_slope_is_the_exponent():
         charts.fit_slope([1], [1])
 
 
-def test_grouped_bars_differ_by_hatch():
+def test_a_slope_in_a_chart_is_that_of_the_fastest_runs():
+    disturbed = [Measurement((size, size, 9.0)) for size in (1.0, 2.0)] + [Measurement((4.0, 50.0, 90.0))]
+    chart = charts.line_chart({"a": ([1, 2, 4], disturbed)}, x_label="n", y_label="time", log="xy", slopes=True)
+    assert any("slope 1.00" in text for text in texts(chart))
+
+
+def test_bars_of_one_name_have_one_color_and_no_hatch_which_means_something_elsewhere():
     chart = charts.bar_chart({"64": {"cold": 2, "reused": 1}, "400": {"cold": 9, "reused": 1}}, label="work")
     bars = chart.figure.axes[0].patches
     assert [bar.get_width() for bar in bars] == [2, 1, 9, 1]
-    assert bars[0].get_hatch() == bars[2].get_hatch() != bars[1].get_hatch() == bars[3].get_hatch()
+    assert bars[0].get_facecolor() == bars[2].get_facecolor() != bars[1].get_facecolor() == bars[3].get_facecolor()
+    assert not any(bar.get_hatch() for bar in bars)
     assert {"64", "400"} <= set(texts(chart))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.toolkit.chart_style import GRAY, Chart, describe, finish, kind_look, new_figure
+from autograder.toolkit.chart_style import GRAY, Chart, behind_words, describe, finish, kind_look, new_figure
 from autograder.toolkit.charts import line_chart
 from autograder.toolkit.timing import machine
 from autograder.toolkit.visible import visible
@@ -47,9 +47,8 @@ def block_strip(
             for text in row[i : i + block_size]:
                 width = len(text) + 1.2
                 axes.add_patch(Rectangle((x, y - 0.42), width, 0.84, **(_REUSED if shaded else _NEW)))
-                background = {"facecolor": _REUSED["facecolor"], "edgecolor": "none", "pad": 0.8} if shaded else None
                 axes.text(x + width / 2, y, text, ha="center", va="center_baseline", family="DejaVu Sans Mono",
-                          fontsize=8.5, bbox=background)  # fmt: skip
+                          fontsize=8.5, bbox=behind_words(_REUSED["facecolor"]) if shaded else None)  # fmt: skip
                 x += width
             if block < n_full:
                 axes.add_patch(Rectangle((start, y - 0.42), x - start, 0.84, fill=False, lw=2.2))
@@ -96,7 +95,7 @@ def block_tree(
             axes.plot((start[0] + 0.72, end[0] - 0.13, end[0] - 0.13, end[0]), (start[1], start[1], line, line),
                       color=GRAY, lw=1, zorder=1)  # fmt: skip
         axes.add_patch(Rectangle((column - 0.02, line - 0.34), 0.74, 0.68, zorder=2, **look))
-        box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 1}  # nothing runs through the words
+        box = behind_words(look["facecolor"])
         axes.text(column + 0.35, line, f"{name}\n{text}", ha="center", va="center", fontsize=8.5, bbox=box, zorder=5)
         if name in crossed:
             axes.plot((column - 0.02, column + 0.72), (line - 0.34, line + 0.34), color="black", lw=1.6, zorder=4)

@@ -25,6 +25,7 @@ from autograder.toolkit.chart_style import (
     LOOKS,
     Chart,
     amount,
+    behind_words,
     exact,
     finish,
     kind_look,
@@ -63,7 +64,8 @@ def line_chart(
 ) -> Chart:
     """Lines, each `label: (xs, ys)`; a y may be a number or a Measurement (median, with its quartiles as a bar).
 
-    `log` is "", "x", "y" or "xy". `slopes=True` adds the fitted log-log slope to each label (see `fit_slope`).
+    `log` is "", "x", "y" or "xy". `slopes=True` adds the fitted log-log slope to each label (see `fit_slope`);
+    of Measurements the fastest runs count, because what else a machine does can only add to a time.
     `reference` takes lines to compare with, such as an ideal: drawn thin, gray and without markers.
     `marks` puts labeled vertical lines at some x, such as {"break-even": 2}. `model` is the weights, or a string.
     """
@@ -74,13 +76,13 @@ def line_chart(
     factor, y_unit = scaled_unit(y_unit, np.concatenate([p["y"] for p in drawn.values()]))
     figure, axes = new_figure(7.2, 4.3)
     ends = []
-    for (label, points), (color, dash, marker, _) in zip(drawn.items(), cycle(LOOKS), strict=False):
+    for (label, points), (color, dash, marker) in zip(drawn.items(), cycle(LOOKS), strict=False):
         y, low, high = (points[key] * factor for key in ("y", "low", "high"))
         if points["measured"]:
             axes.errorbar(points["x"], y, (y - low, high - y), fmt="none", ecolor=color, elinewidth=1.2, capsize=2.5)
         axes.plot(points["x"], y, color=color, linestyle=dash, marker=marker, markerfacecolor="white", zorder=3)
         if slopes:
-            label = f"{label}\nslope {fit_slope(points['x'], points['y']):.2f}"
+            label = f"{label}\nslope {fit_slope(points['x'], points['best']):.2f}"
         ends.append((points["x"][-1], y[-1], label, color))
     for label, points in ideal.items():
         axes.plot(points["x"], points["y"] * factor, color=GRAY, linewidth=1, linestyle=(0, (1, 1)), zorder=2)
@@ -124,9 +126,10 @@ def bar_chart(
     every = [value for group in groups.values() for value in group.values()]
     measured = any(isinstance(value, Measurement) for value in every)
     factor, unit = scaled_unit(unit or ("s" if measured else ""), np.array([number(value) for value in every]))
-    looks = dict(zip(dict.fromkeys(name for group in groups.values() for name in group), cycle(LOOKS), strict=False))
-    if len(looks) > len(LOOKS):  # a look that comes round again would seem to mean something
-        looks = dict.fromkeys(looks, LOOKS[1])
+    bars = dict.fromkeys(name for group in groups.values() for name in group)
+    # Colors tell which bars of the groups belong together. A hatch would seem to say what KINDS says with it.
+    paired = len(groups) > 1 and len(bars) <= len(LOOKS)
+    colors = dict(zip(bars, (color for color, *_ in LOOKS), strict=False)) if paired else dict.fromkeys(bars, GRAY)
     place, ticks, names, rows = 0.0, [], [], []
     figure, axes = new_figure(7.2, 0.95 + 0.36 * len(every) + 0.42 * len(groups) * bool(list(groups) != [""]))
     widest = max(number(value) for value in every) * factor
@@ -135,13 +138,13 @@ def bar_chart(
             axes.text(0, place, heading, fontweight="bold", va="center", transform=axes.get_yaxis_transform())
             place += 1
         for name, value in group.items():
-            color, _, _, hatch = looks[name]
             size = number(value) * factor
-            axes.barh(place, size, height=0.72, color=color if not hatch else "white", edgecolor=color, hatch=hatch)
+            axes.barh(place, size, height=0.72, color=colors[name])
             end = size
             if isinstance(value, Measurement):
                 low, high = (quartile * factor for quartile in value.spread)
-                axes.plot((low, high), (place, place), color=GRAY if hatch else "#999999", linewidth=2.2)
+                for color, width in (("white", 4), ("black", 2)):  # on the bar, and beyond its end
+                    axes.plot((low, high), (place, place), color=color, linewidth=width)
                 end = max(end, high)
             text = amount(size, unit)
             axes.text(end + widest * 0.012, place, text, va="center", fontsize=9)
@@ -253,9 +256,8 @@ def token_strip(
         for text, position, is_shared in line:
             width, look = _box_width(text), kind_look("cached" if is_shared else "")
             axes.add_patch(Rectangle((x, y - 0.42), width, 0.84, **look))
-            background = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 0.8} if is_shared else None
             axes.text(x + width / 2, y, text, ha="center", va="center_baseline", family="DejaVu Sans Mono",
-                      fontsize=8.5, bbox=background)  # fmt: skip
+                      fontsize=8.5, bbox=behind_words(look["facecolor"]) if is_shared else None)  # fmt: skip
             if positions and position is not None:
                 axes.text(x + width / 2, y + 0.5, str(position), ha="center", va="top", fontsize=7, color=GRAY)
             x += width
@@ -314,6 +316,7 @@ def _points(xs: Sequence[float], ys: Sequence[Any]) -> dict[str, Any]:
     return {
         "x": np.array([float(x) for x in xs]),
         "y": np.array([number(y) for y in ys]),
+        "best": np.array([y.best if isinstance(y, Measurement) else float(y) for y in ys]),
         "low": np.array([low for low, _ in spreads]),
         "high": np.array([high for _, high in spreads]),
         "measured": any(isinstance(y, Measurement) for y in ys),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autograder.toolkit.chart_style import Chart
+from autograder.toolkit.chart_style import Chart, number
 from autograder.toolkit.charts import Series, bar_chart, line_chart
 from autograder.toolkit.timing import machine
 
@@ -19,8 +19,12 @@ def next_token(series: Series, model: Any) -> Chart:
 
 
 def filling(series: Series) -> Chart:
-    """Seconds to append positions one by one to a layer's cache, by ways to keep the rows."""
-    return _powers(series, "positions appended one by one", "total time", "Filling one layer's cache", note=_ONE_LAYER)
+    """Seconds to append positions one by one to a layer's cache, by ways to keep the rows; lines of slope 1 and 2."""
+    lengths, times = next(iter(series.values()))
+    ends = lengths[0], lengths[-1]
+    powers = {f"slope {k}": (ends, [number(times[0]) * (n / lengths[0]) ** k for n in ends]) for k in (1, 2)}
+    return _powers(series, "positions appended one by one", "total time", "Filling one layer's cache", note=_ONE_LAYER,
+                   slopes=False, reference=powers)  # fmt: skip
 
 
 def one_layer(series: Series) -> Chart:
@@ -79,8 +83,8 @@ def _seconds(series: Series, x_label: str, y_label: str, title: str, model: Any)
     return line_chart(series, x_label=x_label, x_unit="tokens", y_label=y_label, y_unit="s", title=title, model=model)
 
 
-def _powers(series: Series, x_label: str, y_label: str, title: str, model: Any = None, note: str = "") -> Chart:
+def _powers(series: Series, x_label: str, y_label: str, title: str, slopes: bool = True, **more: Any) -> Chart:
     """Seconds on two logarithmic axes, each line with its slope, which is the exponent."""
     return line_chart(
-        series, x_label=x_label, y_label=y_label, y_unit="s", log="xy", slopes=True, title=title, model=model, note=note
+        series, x_label=x_label, y_label=y_label, y_unit="s", log="xy", slopes=slopes, title=title, **more
     )

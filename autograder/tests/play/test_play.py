@@ -19,11 +19,11 @@ def shown(output):
 @pytest.mark.parametrize(
     ("mine", "result", "said"),
     [
-        (5, 8.6, "You guessed 5 times. It is 8.6 times: off by a factor of 1.72."),
-        (8.5, 8.6, "You guessed 8.5 times. It is 8.6 times: very close."),
-        (3, 3, "You guessed 3 times. It is 3 times, exactly."),
-        (0, 8.6, "You guessed 0 times. It is 8.6 times."),
-        (None, 8.6, "No guess was entered. It is 8.6 times."),
+        (5, 8.6, "You guessed 5 times. The result: 8.6 times, off by a factor of 1.72."),
+        (8.5, 8.6, "You guessed 8.5 times. The result: 8.6 times, very close."),
+        (3, 3, "You guessed 3 times. The result: 3 times, as you guessed."),
+        (0, 8.6, "You guessed 0 times. The result: 8.6 times."),
+        (None, 8.6, "No guess was entered. The result: 8.6 times."),
     ],
 )
 def test_a_number_stands_beside_the_result(mine, result, said):
@@ -31,9 +31,14 @@ def test_a_number_stands_beside_the_result(mine, result, said):
     assert str(guess.beside(result)) == said
 
 
+@pytest.mark.parametrize(("unit", "result", "told"), [("%", 84.4, "84.4%"), ("tokens", 7380, "7,380 tokens")])
+def test_a_result_has_its_unit_and_a_count_all_its_digits(unit, result, told):
+    assert str(autograder.guess("How much?", unit=unit).beside(result)).endswith(f"The result: {told}.")
+
+
 def test_a_choice_is_right_or_told_what_it_is():
     guess = autograder.guess("Which is faster?", choices=["one pass", "steps"], mine="steps")
-    assert str(guess.beside("one pass", "By far.")) == "You guessed 'steps'. It is 'one pass'. By far."
+    assert str(guess.beside("one pass", "By far.")) == "You guessed 'steps'. The answer is 'one pass'. By far."
     assert str(guess.beside("steps")) == "You guessed 'steps'. That is right."
 
 

@@ -54,7 +54,7 @@ def eight_turns(chat_class: Any, weights: Any, tokenizer: Any) -> dict[str, list
                 answers[name].append(chat.send(question, N_NEW))
                 yield {"turn": turn, "chat": name, **chat.log[-1]}
 
-    live_table(rows(), "{computed} tokens were computed in all.")
+    live_table(rows())
     cold, reusing = answers.values()
     print("The answers are the same." if cold == reusing else "The answers differ.")
     return {name: chat.log for name, chat in chats.items()}

@@ -11,6 +11,8 @@ from autograder.toolkit.play.shown import Shown
 
 N_NEW = 200
 REFRESH_SECONDS = 0.05
+# The conversation scrolls and shows its end, so that the line to type in stays where it is
+_SCROLLED = "max-height:22em;overflow-y:auto;display:flex;flex-direction:column-reverse;line-height:1.4"
 
 
 class ChatRoom(Shown):
@@ -70,7 +72,8 @@ class ChatRoom(Shown):
             self.send.disabled = False
 
     def _show(self, now: tuple[str, str, str] | None = None) -> None:
-        self.output.value = self._html([*self._told, now] if now else self._told)
+        told = self._html([*self._told, now] if now else self._told)
+        self.output.value = f"<div style='{_SCROLLED}'><div>{told}</div></div>"
 
     def _html(self, told: list[tuple[str, str, str]]) -> str:
         return "".join(

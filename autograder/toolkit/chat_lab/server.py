@@ -49,7 +49,7 @@ class Server:
         return time.perf_counter() - begin
 
     def _announce(self, *passes: tuple[int, int]) -> None:
-        """Say how long passes from position a to position b will take here. Attention makes far tokens dearer."""
+        """Say how long passes from position a to position b will take here. Attention makes later tokens cost more."""
         seconds = sum(self._token_seconds * (b - a) * (1 + (a + b) / 2 / 1500) for a, b in passes)
         print(f"This will take about {max(1, round(seconds))} s here.")
 
@@ -228,14 +228,13 @@ def _common(a: list[int], b: list[int]) -> int:
 def beside_the_source(ranking: list[Row], drift: list[Row], mutating: list[Row]) -> None:
     """A table of the source's figures and those of this machine. The rows are those of the Server's trials."""
 
-    def pair(rows: list[Row], failed: str, repaired: str) -> str:
-        by_name = {row["request"]: row for row in rows}
-        return f"{by_name[failed]['seconds']:.3g} s, then {by_name[repaired]['seconds']:.3g} s"
+    def seconds(rows: list[Row], request: str) -> float:
+        return next(row["seconds"] for row in rows if row["request"] == request)
 
     wrong = next(row for row in mutating if row["request"] == "note in the system block")
-    share = f"{wrong['computed'] / wrong['prompt']:.0%} recomputed, "
+    more = seconds(drift, "turn 2, template drifts") - seconds(drift, "turn 2, both repaired")
     reuse_costs.beside_the_source(
-        pair(ranking, "n <= len(prompt)", "n < len(prompt)"),
-        pair(drift, "turn 2, template drifts", "turn 2, both repaired"),
-        share + pair(mutating, "note in the system block", "note at the end"),
+        ranking=f"{seconds(ranking, 'n <= len(prompt)'):.3g} s, then {seconds(ranking, 'n < len(prompt)'):.3g} s",
+        drift=f"{more:.3g} s more at each step",
+        note=f"{wrong['computed'] / wrong['prompt']:.0%} recomputed at each step",
     )

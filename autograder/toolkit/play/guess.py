@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
+from autograder.toolkit.chart_style import amount
 from autograder.toolkit.play.shown import Shown
 from autograder.toolkit.timing import plain
 
@@ -34,7 +35,7 @@ class Guess(Shown):
     def words(self, value: Any) -> str:
         """A guess or a result with its unit."""
         number = isinstance(value, (int, float)) or hasattr(value, "__float__")
-        return f"{plain(float(value))} {self.unit}".strip() if number else str(value)
+        return amount(float(value), self.unit) if number else str(value)
 
     def still(self) -> tuple[dict[str, Any], dict[str, Any]]:
         how = f"one of {', '.join(map(repr, self.choices))}" if self.choices else "a number"
@@ -63,11 +64,11 @@ class Beside:
     def __str__(self) -> str:
         guess, mine, result = self.guess, self.guess.mine, self.guess.words(self.result)
         if mine is None:
-            line = f"No guess was entered. It is {result}."
+            line = f"No guess was entered. The result: {result}."
         elif guess.choices:
-            line = f"You guessed {mine!r}. {'That is right.' if mine == self.result else f'It is {result!r}.'}"
+            line = f"You guessed {mine!r}. {'That is right.' if mine == self.result else f'The answer is {result!r}.'}"
         else:
-            line = f"You guessed {guess.words(mine)}. It is {result}{_how_far(float(mine), float(self.result))}."
+            line = f"You guessed {guess.words(mine)}. The result: {result}{_how_far(float(mine), float(self.result))}."
         return f"{line} {self.note}".strip()
 
     __repr__ = __str__
@@ -75,10 +76,10 @@ class Beside:
 
 def _how_far(mine: float, result: float) -> str:
     if mine == result:
-        return ", exactly"
+        return ", as you guessed"
     if mine * result > 0:
         factor = max(mine / result, result / mine)
-        return f": off by a factor of {plain(factor)}" if factor >= 1.05 else ": very close"
+        return f", off by a factor of {plain(factor)}" if factor >= 1.05 else ", very close"
     return ""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _REFRESH_SECONDS = 0.05
+_WRAPPED = "white-space:pre-wrap;word-break:normal"  # JupyterLab's own style breaks lines within words
 
 
 class _Page:
@@ -45,7 +46,7 @@ def stream(tokenizer: Any, prompt_ids: Iterable[int], new_ids: Iterator[int]) ->
 
     def show(last: bool = False) -> None:
         text = tokenizer.decode(ids)
-        as_html = f"<pre style='white-space:pre-wrap'>{html.escape(prompt)}<b>{html.escape(text)}</b></pre>"
+        as_html = f"<pre style='{_WRAPPED}'>{html.escape(prompt)}<b>{html.escape(text)}</b></pre>"
         page.show(as_html, prompt + text, last)
 
     for token_id in new_ids:
@@ -86,7 +87,7 @@ def race(tokenizer: Any, lanes: Mapping[str, Iterator[int]]) -> dict[str, float]
         texts = {name: tokenizer.decode(lane.ids) for name, lane in running.items()}
         cells = "".join(
             f"<td style='vertical-align:top;text-align:left;width:45%'><b>{html.escape(name)}</b><br>{told[name]}"
-            f"<pre style='white-space:pre-wrap'>{html.escape(texts[name])}</pre></td>"
+            f"<pre style='{_WRAPPED}'>{html.escape(texts[name])}</pre></td>"
             for name in running
         )
         plain = "\n".join(f"{name}: {told[name]}" for name in running)
@@ -112,12 +113,13 @@ def live_table(rows: Iterable[Mapping[str, Any]], last_line: str = "") -> list[d
         cells = [[_cell(row[head]) for head in heads] for row in seen]
         sums = {h: sum(row[h] for row in seen) for h in heads if all(isinstance(r[h], (int, float)) for r in seen)}
         line = last_line.format_map(_Sums({head: _cell(value) for head, value in sums.items()}))
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in cells)
-        head = "".join(f"<th>{html.escape(h)}</th>" for h in heads)
-        widths = [max(len(c) for c in column) for column in zip(heads, *cells, strict=True)] if heads else []
-        plain = "\n".join(
-            "  ".join(f"{c:>{width}}" for c, width in zip(row, widths, strict=True)) for row in [heads, *cells]
-        )
+        aligned = ["" if h in sums else " style='text-align:left'" for h in heads]  # words; numbers stay at the right
+        body = "".join(f"<tr>{_cells('td', aligned, row)}</tr>" for row in cells)
+        head = _cells("th", aligned, heads)
+        widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)] if heads else []
+        lines = [[c.rjust(w) if h in sums else c.ljust(w) for h, c, w in zip(heads, row, widths, strict=True)]
+                 for row in [heads, *cells]]  # fmt: skip
+        plain = "\n".join("  ".join(row).rstrip() for row in lines)
         page.show(f"<table><tr>{head}</tr>{body}</table><p>{html.escape(line)}</p>", f"{plain}\n{line}".strip(), last)
 
     for row in rows:
@@ -125,6 +127,10 @@ def live_table(rows: Iterable[Mapping[str, Any]], last_line: str = "") -> list[d
         show()
     show(last=True)
     return seen
+
+
+def _cells(tag: str, styles: list[str], texts: list[str]) -> str:
+    return "".join(f"<{tag}{style}>{html.escape(text)}</{tag}>" for style, text in zip(styles, texts, strict=True))
 
 
 class _Sums(dict):

@@ -9,7 +9,7 @@ from autograder.toolkit.play.choice import Question
 
 STORY = (
     "A store of blocks finds more than it should, and some answers are wrong. function(token_ids, block_size) gives\n"
-    "the keys of the full blocks of a prompt, each cut to 6 letters."
+    "the keys of the full blocks of a prompt, each cut to 6 characters."
 )
 
 
@@ -34,7 +34,7 @@ CAUSE = Question(
         "key. But their keys and values depend on everything before. Each key has to be made of the one before it.",
         "The last block is not full": "six ids make three full blocks of two.",
         "Two blocks collide by chance": "the ids in these blocks are equal, so no chance is needed.",
-        "The keys are cut too short": "six letters are short, and yet the second blocks of the two prompts differ.",
+        "The keys are cut too short": "six characters are short, and yet the second blocks of the two prompts differ.",
     },
 )
 

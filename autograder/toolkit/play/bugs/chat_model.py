@@ -16,7 +16,7 @@ def broken(n_head: int, n_kv_head: int) -> list[int]:
 
 
 def numbers() -> str:
-    return "\n".join(f"{n} key heads for 6 query heads: {broken(6, n)}" for n in (1, 2, 3, 6))
+    return "\n".join(f"{n} key head{'s' * (n > 1)} for 6 query heads: {broken(6, n)}" for n in (1, 2, 3, 6))
 
 
 CAUSE = Question(
@@ -47,7 +47,7 @@ QUESTIONS = (
         {
             "Each cached token takes less memory": "there are fewer heads of keys and values to keep.",
             "Longer prefixes match": "matching compares ids, whatever the heads.",
-            "Reuse needs no exact match any more": "it does, as before.",
+            "Reuse no longer needs an exact match": "it does, as before.",
         },
     ),
 )
