@@ -848,7 +848,7 @@ autograder.question("forward-pass", 2)
 
 # %% tags=["chart"]
 prompt_ids = tokenizer.encode("JULIET:\n")
-autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 150, temperature=0.7))
+autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 100, temperature=0.7))
 
 # %% [markdown]
 # ## Questions

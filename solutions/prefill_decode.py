@@ -647,7 +647,7 @@ def by_recompute(n_new):
         yield ids[-1]
 
 
-seconds = autograder.race(tokenizer, {"recompute": by_recompute(150), "cache": by_cache(150)})
+seconds = autograder.race(tokenizer, {"recompute": by_recompute(100), "cache": by_cache(100)})
 
 # %% [markdown]
 # ## Find the bug
