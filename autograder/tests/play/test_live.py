@@ -43,8 +43,8 @@ def test_a_table_grows_by_rows_and_ends_with_sums(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "user  computed  tokens",
-        "  u0         3   1,000",
-        "  u1         3   1,000",
+        "u0           3   1,000",
+        "u1           3   1,000",
         "6 of 2,000 tokens were computed.",
     ]
 
