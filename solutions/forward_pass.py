@@ -42,9 +42,9 @@ tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
 # **One switch.** All cells that read or write text use the small GPT-2 of the course. With `MODEL = "gpt2"` they use
-# the real one, after `autograder fetch gpt2` in a terminal; where it was not fetched, the cell says so and the small
-# one stays. The results that this notebook describes are those of the small one. Checks never use either: they bring
-# models of their own.
+# the real one, after `autograder fetch gpt2` in a terminal, and charts of seconds take minutes; where it was not
+# fetched, the cell says so and the small one stays. The results that this notebook describes are those of the small
+# one. Checks never use either: they bring models of their own.
 
 # %% tags=["chart"]
 MODEL = None  # or "gpt2"

@@ -53,7 +53,7 @@ tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
 # The switch from stage 1, for all cells that read or write a text: with `MODEL = "gpt2"` they use the real GPT-2, where
-# it was fetched.
+# it was fetched, and charts of seconds take minutes.
 
 # %% tags=["chart"]
 MODEL = None  # or "gpt2"
