@@ -49,4 +49,7 @@ def test_a_conversation_in_the_widget(page, address, screenshots):
     send.click()
     page.wait_for_function("() => document.body.innerText.split('s cold)').length === 4", timeout=60_000)
     assert room.inner_text().count("reused 0 of") == 2
+    conversation = room.query_selector(".widget-html-content > div").bounding_box()
+    last = room.query_selector_all("small")[-1].bounding_box()
+    assert conversation["height"] < 400 and last["y"] < conversation["y"] + conversation["height"]  # its end is shown
     room.screenshot(path=str(screenshots / "chat-room.png"))
