@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import symtable
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,33 +32,31 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
     Also for a name of a solution that a later cell binds again, so that the notebook's checks look at another function
     than marking does; and, with the notebook's folder, for a Python file beside it that a cell imports.
     """
-    trees = {id(cell): tree for cell in cells if (tree := _parsed(cell.source)) is not None}
-    run = [cell for cell in cells if cell.runs and id(cell) in trees]
-    others = [cell for cell in cells if cell.role in ("chart", "check", "code") and not cell.runs and id(cell) in trees]
-    bound = {name for cell in run for name in _bound(trees[id(cell)])} | set(dir(builtins)) | _GIVEN_BY_JUPYTER
-    elsewhere = {name: cell for cell in others for name in _bound(trees[id(cell)])}
+    names = {id(cell): found for cell in cells if (found := _names(without_markers(cell.source))) is not None}
+    run = [cell for cell in cells if cell.runs and id(cell) in names]
+    others = [cell for cell in cells if cell.role in ("chart", "check", "code") and not cell.runs and id(cell) in names]
+    bound = {name for cell in run for name in names[id(cell)].bound} | set(dir(builtins)) | _GIVEN_BY_JUPYTER
+    elsewhere = {name: cell for cell in others for name in names[id(cell)].bound}
     found: list[NotInMarking] = []
     for cell in run:
-        for name in sorted(_read(without_markers(cell.source)) - bound):
+        for name in sorted(names[id(cell)].read - bound):
             if name in elsewhere:
                 sentence = (
                     f"{called(cell.label)} uses {name}, which {elsewhere[name].cell.place} defines, a cell that "
                     f"marking does not run. Define {name} in {cell.label}, or in a cell of your own."
                 )
                 found.append(NotInMarking(name, sentence))
-        for module in sorted(_modules(trees[id(cell)])) if folder is not None else ():
+        for module in sorted(_modules(cell.source)) if folder is not None else ():
             if module != "given" and (folder / f"{module}.py").is_file():
                 sentence = (
                     f"{called(cell.label)} imports {module}.py, which marking does not have: put it into the notebook."
                 )
                 found.append(NotInMarking(module, sentence))
-    places = {id(cell): i for i, cell in enumerate(cells)}
-    for cell in run:
-        if cell.role != "solution":
+    for place, cell in enumerate(cells):
+        if cell.role != "solution" or not cell.runs or id(cell) not in names:
             continue
         for name in defined_names(cell.source):
-            again = [other for other in others
-                     if places[id(other)] > places[id(cell)] and name in _bound(trees[id(other)])]  # fmt: skip
+            again = [other for other in cells[place + 1 :] if id(other) in names and name in names[id(other)].bound]
             if again:
                 sentence = (
                     f"{called(again[-1].cell.place)} binds {name} again, after {cell.label}. Marking takes the one in "
@@ -80,43 +78,39 @@ def of_notebook(path: Path) -> list[NotInMarking]:
     return not_in_marking(sort_cells(document, known_charts()), path.parent)
 
 
-def _parsed(source: str) -> ast.Module | None:
+@dataclass(frozen=True)
+class _Names:
+    """The names that a cell binds at its top level, and those of the notebook's that it reads, in its functions too."""
+
+    bound: frozenset[str]
+    read: frozenset[str]
+
+
+def _names(source: str) -> _Names | None:
+    """None for what is not valid Python."""
     try:
-        return ast.parse(without_markers(source))
-    except (SyntaxError, ValueError, RecursionError):
+        top = symtable.symtable(source, "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    bound = frozenset(s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported())
+    return _Names(bound, frozenset(_read(top)))
 
 
-def _bound(tree: ast.Module) -> set[str]:
-    """The names that a cell binds at its top level."""
-    return {symbol.get_name() for symbol in _table(ast.unparse(tree)).get_symbols()
-            if symbol.is_assigned() or symbol.is_imported()}  # fmt: skip
+def _read(table: symtable.SymbolTable) -> Iterator[str]:
+    at_top = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or at_top):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _read(child)
 
 
-def _modules(tree: ast.Module) -> set[str]:
-    found = {a.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
-    return found | {
-        node.module.split(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level
-    }
-
-
-def _read(source: str) -> set[str]:
-    """The global names that a cell reads, at its top level or in its functions."""
-    found: set[str] = set()
-
-    def walk(table: symtable.SymbolTable) -> None:
-        for symbol in table.get_symbols():
-            at_top = table.get_type() == "module"
-            if symbol.is_referenced() and (symbol.is_global() or at_top):
-                found.add(symbol.get_name())
-        for child in table.get_children():
-            walk(child)
-
-    walk(_table(source))
-    return found
-
-
-def _table(source: str) -> symtable.SymbolTable:
-    return symtable.symtable(source, "<cell>", "exec")
+def _modules(source: str) -> set[str]:
+    """The first parts of the names of the modules that a cell imports."""
+    try:
+        nodes = list(ast.walk(ast.parse(without_markers(source))))
+    except (RecursionError, MemoryError):  # a cell that is nested too deeply to be looked at
+        return set()
+    found = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    found += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {name.split(".")[0] for name in found}

@@ -63,6 +63,8 @@ def test_a_function_that_is_bound_again_later_is_told(tmp_path):
         [("total = 3", CHART), ("def kv(total):\n    return total", SOLUTION)],
         [("x = 1", CHART), ("def kv(n):\n    x = n\n    return [x for x in range(x)]", SOLUTION)],
         [("%time x = 1", CHART), ("def kv(n):\n    return len(str(n))", SOLUTION)],
+        [("def helper(n, n): pass", {}), ("def kv(n):\n    return n", SOLUTION)],  # parsed, but cannot be compiled
+        [("def kv(n):\n    n = 1\n    global n", SOLUTION)],
     ],
 )
 def test_what_marking_has_is_not_told(tmp_path, cells):
