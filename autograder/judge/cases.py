@@ -6,6 +6,7 @@ The visible cases of a student's own run and the hidden ones of a grading run di
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,15 +32,19 @@ LONG_SHAPE = GPT2Config(n_layer=2, n_head=3, n_embd=15, n_ctx=150, n_vocab=41)
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """A model as the judge holds it: its own copy of the weights, and what the worker needs to make another."""
+    """A model as the judge holds it: its own copy of the weights, and what the worker needs to make another.
+
+    make: gives the weights, which are made when they are first looked at; many a model is only passed on.
+    """
 
     spec: dict = field(hash=False)
-    weights: Weights = field(repr=False, hash=False)
+    config: GPT2Config
+    make: Callable[[], Weights] = field(repr=False, compare=False)
     patches: dict = field(default_factory=dict, hash=False, repr=False)
 
-    @property
-    def config(self) -> GPT2Config:
-        return self.weights.config
+    @cached_property
+    def weights(self) -> Weights:
+        return self.make()
 
     @cached_property
     def reference(self) -> Reference:
@@ -48,7 +53,8 @@ class JudgeModel:
     def patched(self, tensor: str, array: np.ndarray) -> JudgeModel:
         """The same model with one tensor replaced (Hugging Face name, such as "wpe.weight")."""
         array = np.ascontiguousarray(array, dtype=np.float32)
-        return JudgeModel(self.spec, replace_tensor(self.weights, tensor, array), {**self.patches, tensor: array})
+        patches = {**self.patches, tensor: array}
+        return JudgeModel(self.spec, self.config, lambda: replace_tensor(self.weights, tensor, array), patches)
 
     def with_ids_exchanged(self, one: int, other: int, *texts: list[int]) -> tuple[Any, ...]:
         """The same model in which two tokens have each other's id, and texts with these ids."""
@@ -94,12 +100,13 @@ def forget_passes() -> None:
 def trained_model(name: str | None = None) -> JudgeModel:
     name = absolute_name(name or None)
     if name not in _trained:
-        _trained[name] = JudgeModel({"name": name}, load_model(name))
+        weights = load_model(name)
+        _trained[name] = JudgeModel({"name": name}, weights.config, lambda: weights)
     return _trained[name]
 
 
 def random_judge_model(config: GPT2Config, seed: int) -> JudgeModel:
-    return JudgeModel({"config": asdict(config), "seed": seed}, random_model(config, seed))
+    return JudgeModel({"config": asdict(config), "seed": seed}, config, lambda: random_model(config, seed))
 
 
 class Cases:

@@ -30,11 +30,12 @@ class JudgeLlama(JudgeModel):
 
     def patched(self, tensor: str, array: np.ndarray) -> JudgeLlama:
         array = np.ascontiguousarray(array, dtype=np.float32)
-        return JudgeLlama(self.spec, replace_tensor(self.weights, tensor, array), {**self.patches, tensor: array})
+        patches = {**self.patches, tensor: array}
+        return JudgeLlama(self.spec, self.config, lambda: replace_tensor(self.weights, tensor, array), patches)
 
 
 def random_judge_llama(config: LlamaConfig, seed: int) -> JudgeLlama:
-    return JudgeLlama({"llama": asdict(config), "seed": seed}, random_llama(config, seed))
+    return JudgeLlama({"llama": asdict(config), "seed": seed}, config, lambda: random_llama(config, seed))
 
 
 def llamas(cases: Cases) -> list[JudgeLlama]:
