@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from autograder.bench.solved import solved
+from autograder.judge import cases
 from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
 from autograder.judge.student import Student, local_student
 from autograder.notebooks.given import given_source
@@ -68,10 +69,19 @@ def answered():
     return collections.defaultdict(Replay)
 
 
+class SameCases(cases.Cases):
+    """Cases whose models, with the passes that their references remember, serve all submissions."""
+
+    def __init__(self, *drawn_from):
+        super().__init__(*drawn_from)
+        self.random_model = functools.cache(super().random_model)
+
+
 @pytest.fixture(scope="session")
 def grade(tmp_path_factory, asked, answered):
     """Grades a sample submission, once, in a process that is forked from one that the stage's submissions share."""
-    with contextlib.ExitStack() as at_the_end:
+    with contextlib.ExitStack() as at_the_end, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cases, "Cases", functools.lru_cache(maxsize=40)(SameCases))  # those of one stage
 
         @functools.cache
         def processes_of(stage):
