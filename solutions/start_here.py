@@ -176,14 +176,15 @@ autograder.lab.request_lab(weights, tokenizer)
 # them are check cells. A check cell runs your function on many inputs and compares the results with a second,
 # independent GPT-2. It looks like this when it passes:
 #
-#     Passed: keys and values hold every appended row, in order (2 points)
+# <div style="color: #2e7d32; margin-bottom: 1em">
+# &radic; Passed: keys and values hold every appended row, in order (2 points)</div>
 #
 # and like this when it does not:
 #
-# <div style="border-left: 4px solid #c62828; padding-left: 0.8em">
+# <div style="border-left: 4px solid #c62828; padding-left: 0.8em; margin-bottom: 1em">
 # <b>&times; Not yet: keys and values hold every appended row, in order (2 points)</b><br>
 # keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size.
-# <table>
+# <table style="margin-left: 0; text-align: left">
 # <tr><th>result of</th><td>keys</td></tr>
 # <tr><th>shape</th><td>[40, 16, 3]</td></tr>
 # <tr><th>expected</th><td>[40, 17, 3]</td></tr>
