@@ -513,9 +513,9 @@ autograder.cost_charts.one_layer(times)
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# (Again on a quiet machine.) Recomputing has a slope near 2: twice the text, four times the work. One query has a
-# slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024 tokens the two are far
-# apart.
+# (On a quiet machine.) Recomputing has a slope of 2 or somewhat more: twice the text, four times the work. One query
+# has a slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024 tokens the two
+# are far apart.
 #
 # </details>
 #

@@ -110,7 +110,8 @@ def source_notebook(stage: Stage, cells: list[ScriptCell]) -> str:
     taken: set[str] = set()
     for cell in cells:
         make = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
-        notebook.cells.append(make(cell.source, metadata=cell.metadata, id=_cell_id(cell, taken)))
+        source = cell.source.replace("<details>", '<details style="margin-bottom: 1em">')  # else no gap follows a fold
+        notebook.cells.append(make(source, metadata=cell.metadata, id=_cell_id(cell, taken)))
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 
