@@ -18,7 +18,7 @@
 # This notebook checks that everything is installed, explains what a token is, and lets you play with the idea of the
 # whole course before you write any of it.
 #
-# **Time.** About 20 minutes. Nothing here is marked.
+# **Time.** About half an hour. Nothing here is marked.
 #
 # **What you should know.** Python. How to run a cell of a notebook: click into it and press Shift and Enter.
 #
