@@ -27,7 +27,11 @@ ODD_SHAPES = (
     GPT2Config(n_layer=3, n_head=2, n_embd=22, n_ctx=13, n_vocab=37),
     GPT2Config(n_layer=4, n_head=5, n_embd=30, n_ctx=26, n_vocab=71),
 )
-LONG_SHAPE = GPT2Config(n_layer=2, n_head=3, n_embd=15, n_ctx=150, n_vocab=41)
+LONG_SHAPE = GPT2Config(n_layer=2, n_head=3, n_embd=15, n_ctx=290, n_vocab=41)
+# One figure each past those of the trained model and of GPT-2 small, of which code may hold a copy: 12 layers, 512 and
+# 1,024 positions. Vocabularies stay small: with a large one, one-hot rows by np.eye, which are right, need gigabytes.
+DEEP_SHAPE = GPT2Config(n_layer=13, n_head=3, n_embd=15, n_ctx=17, n_vocab=41)
+FAR_SHAPE = GPT2Config(n_layer=1, n_head=1, n_embd=40, n_ctx=1100, n_vocab=499)
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,17 @@ class Cases:
     def long(self) -> JudgeModel:
         """A small random model with a context longer than any usual size of a block, a chunk or a buffer."""
         return self.random_model(LONG_SHAPE)
+
+    @cached_property
+    def deep(self) -> JudgeModel:
+        """A small random model of many layers."""
+        return self.random_model(DEEP_SHAPE)
+
+    @cached_property
+    def beyond(self) -> list[tuple[JudgeModel, list[int]]]:
+        """Small random models with a figure past those of the models that people know, and ids that reach it."""
+        far = self.random_model(FAR_SHAPE)
+        return [(self.deep, self.ids(self.deep, 5)), (far, self.ids(far, 1030))]
 
     def random_model(self, config: GPT2Config) -> JudgeModel:
         return random_judge_model(config, self.number("model", *asdict(config).values()))

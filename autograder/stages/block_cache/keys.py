@@ -91,6 +91,7 @@ def keys_context(student: Student, cases: Cases) -> None:
     ]
     others += [
         {name: text for name, text in facts.items() if name != "tenant"},
+        {"tenants" if name == "tenant" else name: text for name, text in facts.items()},
         {**facts, "layout": "n_head, n_seq, head_dim"},
         {**facts, "model": facts["dtype"], "dtype": facts["model"]},
         {**facts, "model": "5ee", "dtype": "dfloat32"},

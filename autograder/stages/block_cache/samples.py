@@ -366,6 +366,8 @@ WRONG = [
           (CONTEXT,)),
     Wrong("context-run-together", "The facts without their names and without a separator.",
           ((KEYS, _FACTS, '"".join(context[k] for k in sorted(context)), []'),), (CONTEXT,)),
+    Wrong("names-of-facts-left-out", "The facts without their names.",
+          ((KEYS, "json.dumps(context,", "json.dumps([context[k] for k in sorted(context)],"),), (CONTEXT,)),
     Wrong("context-in-first-key", "Only the first block's key has the context.",
           ((KEYS, _FACTS, '"", []'), (KEYS, _DIGEST, f"json.dumps([{_FIRST}, token_ids[:end]]).encode()")), (CONTEXT,)),
     # match

@@ -15,9 +15,9 @@ from autograder.toolkit.chat.weights import replace_tensor
 
 # By n_head / n_kv_head; no two of a shape's figures agree, and each has a theta and an eps of its own.
 SHAPES = (
-    LlamaConfig(2, 3, 3, n_embd=18, n_inner=25, n_ctx=23, n_vocab=41, rope_theta=300.0, norm_eps=1e-2),
+    LlamaConfig(2, 3, 3, n_embd=18, n_inner=25, n_ctx=23, n_vocab=41, rope_theta=300.0, norm_eps=0.3),
     LlamaConfig(3, 4, 2, n_embd=40, n_inner=54, n_ctx=19, n_vocab=61, rope_theta=5000.0, norm_eps=1e-3, tied=False),
-    LlamaConfig(4, 6, 2, n_embd=48, n_inner=70, n_ctx=26, n_vocab=53, rope_theta=80.0, norm_eps=1e-5),
+    LlamaConfig(5, 6, 2, n_embd=48, n_inner=70, n_ctx=26, n_vocab=53, rope_theta=80.0, norm_eps=1e-5),
 )
 
 

@@ -36,7 +36,7 @@ def _pairs(cases: Cases) -> Table:
         f"two lists that share {many} ids and go on with others": (ids[:40], ids[:many] + other[:7] + ids[:9]),
         "two lists without a common start": (ids[:9], other[:9]),
         "two lists that differ in the first id alone": (ids[:12], other[:1] + ids[1:12]),
-        "two lists that differ by 256 in one id": (ids[:12], [*ids[:few], ids[few] + 256, *ids[few + 1 : 12]]),
+        "two lists that differ by 256 in one id": (ids[:12], _with(ids[:12], few, ids[few] + 256)),
         "the same ids from the second place on": (ids[:12], ids[1:13]),
         "two lists that differ in the last id alone": (ids[:9] + other[:1], ids[:9] + other[1:2]),
         "a first list that ends one id after the shared ones": (ids[:9] + other[:1], ids[:9] + other[1:9]),
@@ -49,10 +49,19 @@ def _pairs(cases: Cases) -> Table:
         "a second list that goes on with id 0 where the first ends": (ids[:some], [*ids[:some], 0, 0]),
         "two lists in which some ids stand several times": repeated(other),
         "two long lists that differ late": (long, long[: 5900 + many] + other[:9]),
+        **{
+            f"two long lists that differ in one id, at place {place}": (long[:90], _with(long[:90], place, other[0]))
+            for place in (20 + few, 40 + some)
+        },
         "an empty first list": ([], ids[:4]),
         "an empty second list": (ids[:4], []),
         "two empty lists": ([], []),
     }
+
+
+def _with(ids: Ids, place: int, new: int) -> Ids:
+    """The ids, and another one at a place."""
+    return [*ids[:place], new, *ids[place + 1 :]]
 
 
 @check(
@@ -73,8 +82,10 @@ def common_prefix(student: Student, cases: Cases) -> None:
             return f"longest_common_prefix returned {in_words(answer)} where an int is expected"
         return f"longest_common_prefix is off by {answer - right:+d}"
 
+    ids = draw_ids(cases, 12)
+    large = {"two lists that differ by 65,536 in one id": (ids, _with(ids, 7, ids[7] + 2**16))}
     equal_places = bugs.COUNTS_EQUAL_PLACES, lambda a, b: sum(x == y for x, y in zip(a, b, strict=False))
-    expect_answers(cases, _pairs(cases), ask, common, told, [equal_places])
+    expect_answers(cases, _pairs(cases) | large, ask, common, told, [equal_places])
 
 
 def _lookup_table(cases: Cases) -> Table:
@@ -102,7 +113,9 @@ def _lookup_table(cases: Cases) -> Table:
         "an entry that leaves one token": ([p[:4], p[:23]], p),
         "entries that share nothing with the prompt": ([other[:3], other[:9]], p),
         "an entry that matches, and shorter ones that miss": ([other[:3], p[:b], other[3:5], [*p[:4], x], [x]], p),
-        "an entry of 700 ids that differs late alone": ([long[:40], [*long[:650], x, *long[651:700]]], long),
+        "an entry of 700 ids that differs late alone": ([long[:40], _with(long[:700], 650, x)], long),
+        "an entry of 700 ids that misses by its last ones alone": ([long[:40], long[:696] + other[:4]], long),
+        "thirty entries that match": ([long[:n] for n in (*cases.rng("many").permutation(29) + c, c + 30)], long),
         "a prompt with id 0 in it": ([zero[:5], zero[:6], [*p[:5], x, 0]], zero),
         "entries in which some ids stand several times": ([again[:4], again[:6], twice], again),
         "no entries at all": ([], p),

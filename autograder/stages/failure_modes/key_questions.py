@@ -122,6 +122,9 @@ def _moved(short: Question, word: Sequence[str]) -> Iterator[Question]:
     for border, (a, b) in borders:
         yield from _divided(short, word, a, b, border)
     x, y, z = word[:3]
+    for a, b in usual:  # with the length of each before it, both are 11 15 xxxxxxxxx 5 yyyyy
+        yield short.having(**{a: "1", b: "xxxxxxxxx5yyyyy"})
+        yield short.having(**{a: "15xxxxxxxxx", b: "yyyyy"})
     for mark, (a, b) in product(SEPARATORS, pairs):
         yield short.having(**{a: x + mark, b: y})
         yield short.having(**{a: x, b: mark + y})

@@ -80,7 +80,7 @@ def _expect_order(student: Student, cases: Cases) -> None:
         (f"{len(long)} messages", long, {}),
     ]
     prompts = [(f" (with {name})", messages, options, build(messages, options)) for name, messages, options in variants]
-    contents = set()
+    contents, n_lines = set(), {}
     for where, messages, options, prompt in prompts:
         changing = [text for text in (options.get("now"), *options.get("notes", ())) if text is not None]
         place = min((prompt.find(text) for text in changing if text in prompt), default=len(prompt))
@@ -103,6 +103,9 @@ def _expect_order(student: Student, cases: Cases) -> None:
             detail = f"The context is not the time and the notes, each on a line of its own, in order{where}."
             raise Failure(None, detail)
         contents.add(content)
+        n_lines[("now" in options, *options.get("notes", ()))] = len(context.splitlines())
+    if n_lines[(False, *notes[:2])] >= n_lines[(True, *notes[:2])]:
+        raise Failure(None, "Without a time, there is a line for it in the context all the same.")
     if len(contents) > 1:
         raise Failure(None, "The system's message is another one when time, notes or messages are others.")
 
@@ -149,7 +152,7 @@ def canonical_tools(student: Student, cases: Cases) -> None:
     if build(tools) != prompt:
         raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
     stands_there = bool(_after(system, prompt).strip())  # that it does not is the other check's affair
-    for given in (tools, tools[::-1], []) if stands_there else ():
+    for given in (tools, tools[::-1], [*tools, tools[0]], []) if stands_there else ():
         value, _ = _json_list(_after(system, build(given)))
         where = f"(with {count(len(given), 'tool')})"
         if value is None:

@@ -80,7 +80,7 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
     compare(rows(4), f"for 4 rows of {n_embd}")
     for shape in ((n_embd,), (), (2, 3)):
         compare(rows(*shape), f"for x of shape {[*shape, n_embd]}")
-    for size in (0.001, 0.003, 0.01, 0.05):
+    for size in (0.0003, 0.001, 0.003, 0.01, 0.05):
         compare(rows(3) * size, f"for rows whose values differ by about {size:g}, where eps matters")
     flat = np.full((2, n_embd), rng.choice([0.25, 0.5, -0.5]))
     compare(flat, "for rows of equal values, whose variance is 0")

@@ -33,16 +33,20 @@ def generate_greedy(student: Student, cases: Cases) -> None:
 
 
 def _draw_requests(cases: Cases) -> list[Request]:
-    """Requests of several sizes, two of which give the last id and the first of the vocabulary as they go on; then
-    the prompt of another again, to another model of the same shape."""
+    """Requests of several sizes, two of which give the last id and the first of the vocabulary as they go on, and one
+    comes again at once, to another model of the same shape."""
     requests = []
     for i, model in enumerate(map(lively, cases.odd)):
         first = draw_request(cases, model, 4, 5)
-        requests.append(first if i == 2 else first.with_new_id(1, (model.config.n_vocab - 1, 0)[i]))
+        if i == 2:
+            requests += [first, draw_elsewhere(cases, first)]
+        else:
+            requests.append(first.with_new_id(1, (model.config.n_vocab - 1, 0)[i]))
         for n_prompt, n_new in ((8, 4), (model.config.n_ctx - 2, 3), (3, 0)):
             requests.append(draw_request(cases, model, n_prompt, n_new))
     requests += [draw_request(cases, cases.trained, 7, 12), draw_request(cases, lively(cases.long), 17, 41)]
-    return [*requests, draw_elsewhere(cases, first)]
+    _, (far, far_ids) = cases.beyond
+    return [*requests, draw_request(cases, lively(far), 1, 2, far_ids)]
 
 
 def _forward_is_wrong(student: Student, request: Request, answer: Answer) -> bool:

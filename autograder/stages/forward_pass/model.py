@@ -17,7 +17,6 @@ from autograder.judge.variants import suspects_from
 from autograder.judge.words import count, tokens
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import STAGE, right_at, row_counts, rows
-from autograder.toolkit.model import GPT2Config
 
 BLOCK = "transformer_block"
 CLOSE = {"atol": 2e-5, "rtol": 1e-6}  # one block: float32 is within 2e-6, another eps is 5e-5 away, another gelu 3e-4
@@ -66,12 +65,11 @@ def _parts_are_right(student: Student, cases: Cases) -> bool:
 )
 def forward_recompute(student: Student, cases: Cases) -> None:
     """forward gives the logits of a from-scratch GPT-2 in float64, for every position and every length up to n_ctx."""
-    # 12 blocks of a shape on which the exact gelu or another eps, which have checks of their own, stay well inside the
-    # tolerance. On the trained model they graze it; its 12 blocks are seen in its greedy ids, which are clear.
-    deep = cases.random_model(GPT2Config(n_layer=12, n_head=3, n_embd=15, n_ctx=17, n_vocab=41))
+    # Many blocks of a shape on which the exact gelu or another eps, which have checks of their own, stay well inside
+    # the tolerance. On the trained model they graze it; its 12 blocks are seen in its greedy ids, which are clear.
     for model, lengths in (
         *((model, range(1, model.config.n_ctx + 1)) for model in cases.odd),
-        (deep, (1, 15, 17)),  # 15: as many tokens as n_embd
+        (cases.deep, (1, 15, 17)),  # 15: as many tokens as n_embd
         (cases.long, (15, 32, 33, 65, 150)),
     ):
         ids = cases.ids(model, max(lengths))
@@ -88,12 +86,17 @@ def forward_recompute(student: Student, cases: Cases) -> None:
                     suspects=_wrong_logits(model, ids[:n_seq]),
                 )
         sweep.finish()
+
+    def expect(model, ids, where):
+        right, axes = model.reference.logits(ids), ("position", "token id")
+        expect_close(student.array("forward", ids, model), right, name="forward", where=where, axes=axes)
+
+    for model, ids in cases.beyond:
+        expect(model, ids, f"for {tokens(len(ids))} on {model.about}")
     model = cases.odd[1]
     twin, ids = random_judge_model(model.config, cases.number("twin")), cases.ids(model, 6)
     student.array("forward", ids, model)
-    where = "for tokens that another model of the same shape has just been given"
-    actual, axes = student.array("forward", ids, twin), ("position", "token id")
-    expect_close(actual, twin.reference.logits(ids), name="forward", where=where, axes=axes)
+    expect(twin, ids, "for tokens that another model of the same shape has just been given")
 
 
 def _wrong_logits(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:

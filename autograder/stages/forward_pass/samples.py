@@ -235,6 +235,9 @@ WRONG = [
     wrong("norm-of-the-whole-array", "One mean and one variance for all rows together.", "layer-norm", _MOMENTS,
           """centered = x - x.mean()
     variance = (centered * centered).mean()""", *_NORM, "generate-greedy", bug="norm-wrong-axis"),
+    wrong("norm-of-flat-rows", "Rows that hardly differ are taken for rows of equal values.", "layer-norm",
+          "return centered / np.sqrt(variance + eps)",
+          "return np.where(variance < 1e-6, 0, centered) / np.sqrt(variance + eps)", "layer-norm-rows"),
     wrong("norm-weight-forgotten", "Shifted by the bias and not scaled by the weight.", "layer-norm",
           " * weight + bias", " + bias", *_NORM, "generate-greedy"),
     wrong("norm-axis-1", "axis=1, which is the last one only for two axes.", "layer-norm", _MOMENTS,
@@ -390,6 +393,20 @@ def forward(token_ids, weights):"""),
     if n_seq < 1:""", "forward-limits", "generate-greedy", bug="limit-ignored"),
     wrong("limit-one-too-low", "Exactly n_ctx tokens are refused.", "forward", "<= n_seq <= config.n_ctx",
           "<= n_seq < config.n_ctx", "forward-recompute", "forward-limits", "generate-greedy", bug="limit-too-low"),
+    wrong("limit-of-the-trained-model", "n_ctx is written as a number.", "forward", "<= n_seq <= config.n_ctx",
+          "<= n_seq <= 512", "forward-recompute", "generate-greedy"),
+    wrong("layers-of-the-trained-model", "n_layer is written as a number.", "forward", "in weights.blocks:",
+          "in weights.blocks[:12]:", "forward-recompute"),
+    Wrong("goes-on-with-the-last-text", "What was written last is taken up again, whatever the model.",
+          (("generate-recompute", "def generate_recompute(", """last = []
+
+
+def generate_recompute("""), ("generate-recompute", _START, """    n = len(prompt_ids)
+    begin = last if last[:n] == prompt_ids else prompt_ids
+    token_ids, n_known = list(begin), len(begin) - n
+"""), ("generate-recompute", "range(n_new)", "range(max(0, n_new - n_known))"),
+           ("generate-recompute", "return token_ids[len(prompt_ids) :]", """last[:] = token_ids
+    return token_ids[len(prompt_ids) :][:n_new]""")), ("generate-greedy",)),
     wrong("empty-prompt-accepted", "No prompt, no ids.", "generate-recompute", "    token_ids = list(prompt_ids)",
           """    if not prompt_ids:
         return []

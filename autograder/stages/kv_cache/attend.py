@@ -35,6 +35,7 @@ def attend_one_query(student, cases):
     lengths = (2, 1, 3, 7, 5, 8, 9, 15, 16, 17, 31, 33, 64, 129, 300)  # 7 is a head_dim
     attending.sweep((n_seq, 1) for n_seq in lengths)
     attending.expect_growing(configs(cases)[0], (3, 1, 1, 4))
+    attending.expect_in_place_of_others(configs(cases)[1], 6)
 
 
 @check(stage=STAGE, id="attend-several-queries", points=2, title="Each of several queries sees the keys up to its own")
@@ -184,6 +185,16 @@ class Attending:
             where = f"{_sizes(q, rows[0])}; {begin} of them were there at an earlier call"
             expect_close(out, attention(q, *rows), name="attend", where=where, axes=AXES, **CLOSE)
             begin = end
+
+    def expect_in_place_of_others(self, config, n_seq: int) -> None:
+        """Calls with caches of one size, each of which is gone when the next is made, and has its id()."""
+        for i in range(3):
+            q, k, v = self.draw(config, n_seq, 1, "after one that is gone", i)
+            layer = self.student.handle("LayerCache")
+            self.student.method(layer, "append", k, v, returns="none")
+            out, where = self.student.array("attend", q, layer), f"{_sizes(q, k)}; another cache had as many before"
+            expect_close(out, attention(q, k, v), name="attend", where=where, axes=AXES, **CLOSE)
+            self.student.replace(layer)
 
 
 def _sizes(q: np.ndarray, k: np.ndarray) -> str:

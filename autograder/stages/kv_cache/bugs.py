@@ -48,8 +48,8 @@ LENGTH_COUNTS_LAYERS = define(
 CLONE_SHALLOW = define(
     "clone-shallow",
     "clone shares its layers",
-    "The clone and the original share their LayerCache objects, so what one appends the other holds as well: copy "
-    "every layer.",
+    "What one appends, another holds as well: a cache and its clones share LayerCache objects, or what is inside them. "
+    "Copy every layer, and what it holds.",
 )
 CLONE_SHARES_BUFFER = define(
     "clone-shares-buffer",

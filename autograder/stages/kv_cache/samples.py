@@ -286,6 +286,15 @@ IN_ONE_CELL = {
          "rows-cut-off", " or end > self._keys.shape[1]:", ":", _ROOM, "16, new"),
         ("room-for-1024", "A buffer of 1,024 rows, made at the first append.", ("layer-cache-rows",), None,
          " or end > self._keys.shape[1]:", ":", _ROOM, "1024, new"),
+        ("equal-chunk-skipped", "A chunk that is equal to the last rows is taken for the same one.",
+         ("layer-cache-rows",), None, "        end = self._length + k.shape[1]\n",
+         """        if self._length >= k.shape[1] and np.array_equal(self.keys[:, -k.shape[1] :], k):
+            return
+        end = self._length + k.shape[1]
+"""),
+        ("rows-of-zeros-skipped", "A chunk of zeros is taken for room that was not used.", ("layer-cache-rows",), None,
+         "        end = self._length + k.shape[1]\n",
+         "        if not k.any():\n            return\n        end = self._length + k.shape[1]\n"),
         ("newest-row-left-out", "keys and values end one row too early.", ROWS_WRONG, "rows-cut-off",
          _KEYS, "return self._keys[:, : self._length - 1]", _VALUES, "return self._values[:, : self._length - 1]"),
         ("stored-twice", "What is appended is written two times.", ROWS_WRONG, None,
@@ -420,5 +429,16 @@ WRONG = [
         ),
         ROWS_WRONG,
         None,
-    )
+    ),
+    Wrong(
+        "keys-remembered-by-id",
+        "The turned keys are kept by the id() of the cache and its length.",
+        (
+            ("attend", "def attend(", "turned = {}\n\n\ndef attend("),
+            ("attend", "q @ keys.transpose(0, 2, 1)",
+             "q @ turned.setdefault((id(layer_cache), n_seq), keys.transpose(0, 2, 1).copy())"),
+        ),
+        ("attend-one-query",),
+        also=ATTENDS[1:],
+    ),
 ]  # fmt: skip

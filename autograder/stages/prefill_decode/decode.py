@@ -39,6 +39,8 @@ def decode_every_step(student, cases):
         (cases.trained, (1, 30)),
     )
     sweep_lengths(cases, "cached lengths", plans, step, more=1)
+    for model, ids in cases.beyond:
+        step(expect_close, model, ids, len(ids) - 1)
     n = 5
     after_others = [*cases.ids(small, n, "others"), cases.ids(small, small.config.n_ctx)[n]]
     step(expect_close, small, after_others, n, what="the same token at its position, with others")

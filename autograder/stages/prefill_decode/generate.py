@@ -47,13 +47,17 @@ def generate_ids(student, cases):
 
 def _draw_requests(cases: Cases) -> list[Request]:
     """Requests of several sizes, two of which give the last id and the first of the vocabulary as they go on; then
-    what shows that something is left over from the first: it again, its prompt with more ids, and another model."""
+    what shows that something is left over from one before: the first again, its prompt with more ids, the same to
+    another model, and what continues that answer, to the first model."""
     middle, small, large = (lively(model) for model in cases.odd)
     first = draw_request(cases, middle, 5, 9).with_new_id(1, middle.config.n_vocab - 1)
     second = draw_request(cases, large, 1, 12).with_new_id(2, 0)
     plans = ((small, 3, 2), (small, 4, 1), (small, 6, 0), (cases.trained, 11, 8), (lively(cases.long), 4, 45))
-    longer = draw_request(cases, first.model, 3, 5, first.prompt)
-    return [first, second, *(draw_request(cases, *p) for p in plans), first, longer, draw_elsewhere(cases, first)]
+    several = [draw_request(cases, *plan) for plan in plans]
+    beyond = [draw_request(cases, lively(model), 1, 3, ids) for model, ids in cases.beyond]
+    longer, other = draw_request(cases, first.model, 3, 5, first.prompt), draw_elsewhere(cases, first)
+    turn = draw_request(cases, first.model, 2, 3, other.prompt + other.clear)
+    return [first, second, *several, *beyond, first, longer, other, turn]
 
 
 def _parts_work(student: Student, request: Request) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
-from autograder.judge.compare import Sweep
+from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import tokens
@@ -33,6 +33,8 @@ def prefill_logits(student, cases):
         (cases.trained, (1, 37)),
     )
     sweep_lengths(cases, "prompt lengths", plans, expect)
+    for model, ids in cases.beyond:
+        expect(expect_close, model, ids, len(ids))
     n = 6
     ids, twin = cases.ids(small, small.config.n_ctx)[:n], random_judge_model(small.config, cases.number("twin"))
     where = f"for {tokens(n)} that another model of the same shape has been given before"

@@ -359,6 +359,10 @@ WRONG = [
     wrong("last-layer-apart",
           "The last block has a cache of its own. What it spoils looks like nothing that has a name.", "advance",
           LAYERS, "zip(weights.blocks, [*cache.layers[:-1], LayerCache()])", loses=("prefill-cache", *CONTINUED)),
+    wrong("limit-of-the-trained-model", "n_ctx is written as a number.", "advance", "end > config.n_ctx", "end > 512",
+          loses=("prefill-logits", "decode-every-step", *IDS)),
+    wrong("layers-of-the-trained-model", "n_layer is written as a number.", "advance", LAYERS,
+          "zip(weights.blocks[:12], cache.layers)", loses=("prefill-logits", "decode-every-step", "generate-ids")),
     # Prefill
     wrong("chunk-positions-reset", "Every chunk begins at position 0.", "prefill", CHUNK,
           CHUNK.replace("len(cache)", "0"), loses=("prefill-in-chunks", *LIMIT), bug="positions-reset"),
@@ -460,6 +464,16 @@ WRONG = [
           NEXT.replace("[-1]", "[0]"), loses=IDS),
     wrong("one-step-too-many", "The last new token is fed as well.", "generate", MORE, "if True:", loses=LIMIT,
           bug="generate-one-step-too-many"),
+    wrong("goes-on-with-another-models-cache",
+          "A prompt that begins with what was fed last continues that cache, whatever the model.", "generate",
+          "def generate(", "last = {'config': None}\n\n\ndef generate(", f"    {PREFILL}\n",
+          """    known = last['ids'] if last['config'] == weights.config else []
+    known = known if 0 < len(known) < len(prompt_ids) and known == prompt_ids[: len(known)] else []
+    cache = last['cache'] if known else cache
+    logits = prefill(prompt_ids[len(known) :], weights, cache)
+""", "    return new_ids", """    ids = (list(prompt_ids) + new_ids)[: len(cache)]
+    last.update(config=weights.config, ids=ids, cache=cache)
+    return new_ids""", loses=("generate-ids",)),
     wrong("last-id-counted", "The last new token is counted against n_ctx.", "generate", "n_rows > n_ctx",
           "n_rows >= n_ctx", loses=LIMIT, bug="limit-too-low"),
     wrong("cut-short", "n_new is lowered to what fits.", "generate",

@@ -49,10 +49,13 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
         large = random_judge_model(LARGE_TENSORS, cases.number("large"))
         of_large = file_name(cases, "large")
         student.handle(WRITE, of_large, student.make_cache(large, large.reference.run(ids).kv), ids, large)
-        for path, changes in ((good, _other_models(model, cases)), (of_large, _late_changes(large, cases.rng("late")))):
+        late = _late_changes(large, cases.rng("late"))
+        for content, changes in ((data, _other_models(model, cases)), (student.read_file(of_large), late)):
             for difference, other in changes:
                 what = f"the cache of a model that differs in {difference}"
-                yield what, own.OTHER_MODEL_ACCEPTED, READ, path, other
+                yield what, own.OTHER_MODEL_ACCEPTED, READ, put(what, content), other
+        what = "the cache of another model, in a file that was read before"
+        yield what, None, READ, good, random_judge_model(model.config, cases.number("another"))
 
     def written() -> Iterator[Refusal]:
         """The writer may refuse as well; a file that it leaves all the same must not be readable."""

@@ -28,7 +28,6 @@ from autograder.stages.save_and_reuse.shared import (
     expect_same,
     same_answer,
     same_bits,
-    with_room_for_chunks,
 )
 
 
@@ -49,6 +48,9 @@ def reuse_equals_recompute(student: Student, cases: Cases) -> None:
                 saved = student.handle(SAVE, ids[:p], model)
                 expect_right(student, saved, model, ids[:p], ids[p : p + s], sweep.close)
     sweep.finish()
+    for model, ids in cases.beyond:
+        prefix, suffix = ids[:-2], ids[-2:]
+        expect_right(student, student.handle(SAVE, prefix, model), model, prefix, suffix)
     expect_kept_as_well(student, cases)
 
 
@@ -61,10 +63,9 @@ def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, 
     n = middle.config.n_ctx
     yield middle, [(1, n - 1), (4, 2), (n // 2, n - n // 2), (n - 1, 1)]  # suffixes longer than a prefix, up to n_ctx
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
-    longest = with_room_for_chunks(cases)
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
     # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last is one of 128 and more.
-    yield longest, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130)]
+    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130)]
     yield cases.trained, [(11, 4)]
 
 
@@ -189,12 +190,15 @@ def cache_is_used(student: Student, cases: Cases) -> None:
             if matches(again, answer) and not matches(of_copy, answer):
                 raise Failure(None, f"One row more in the same cache changes nothing ({where}).")
 
-        for layer, part in itertools.product(range(model.config.n_layer), (0, 1)):
-            array, altered, wrong, scale = kv[layer][part], [list(pair) for pair in kv], expected, 1.0
+        # Small changes of each layer's keys and values in turn; then values past the largest number of half precision.
+        for layer, part, scale in (*itertools.product(range(model.config.n_layer), (0, 1), (1.0,)), (0, 1, 1e8)):
+            array, altered, wrong = kv[layer][part], [list(pair) for pair in kv], expected
             while matches(wrong, expected, atol=1e-2, rtol=5e-2):  # until the change is large enough for the logits
                 altered[layer][part] = (array + scale * array.std() * rng.normal(size=array.shape)).astype(np.float32)
                 wrong, scale = model.reference.run(suffix, past=altered).logits[-1], 3 * scale
-            answer = student.array(REUSE, student.make_cache(model, altered), p, suffix, model)
+            cache = student.make_cache(model, altered)
+            answer = student.array(REUSE, cache, p, suffix, model)
+            student.replace(cache)  # with the next, which has its id()
             what = f"Other {('keys', 'values')[part]} in layer {layer} of the cache"
             if matches(answer, expected):
                 raise Failure(None, f"{what} change nothing ({where}).")

@@ -363,6 +363,10 @@ WRONG = [
           (*_before(SAVE, "def save_prefix_cache(", "remembered = {}\n\n\n"),
            (SAVE, "return saved", "return remembered.setdefault((weights.config, tuple(prefix_ids)), saved).clone()")),
           (EXACT,), also=(EQUAL, PRISTINE)),
+    Wrong("saved-by-the-sum-of-ids", "Clones of what ids of the same number and sum gave before.",
+          (*_before(SAVE, "def save_prefix_cache(", "remembered = {}\n\n\n"),
+           (SAVE, "return saved", "key = id(weights), len(prefix_ids), sum(prefix_ids)\n"
+            "    return remembered.setdefault(key, saved).clone()")), (EXACT,)),
     # The answer
     Wrong("raises", "An attribute that the cache does not have.", _clone("cache = saved.copy()"), ANSWERS),
     Wrong("first-suffix-logits", "The loop returns after its first step.",
@@ -387,6 +391,14 @@ WRONG = [
                    "        fresh = ModelCache(weights.config.n_layer)\n"
                    "        return prefill(saved.prefix_ids + list(suffix_ids), weights, fresh)\n"
                    "    cache = saved.clone()")), (USED,), "recomputed"),
+    Wrong("remembers-answers-by-id", "A dict of earlier answers, by the id() of the cache, prefix_len and suffix.",
+          (*_before(REUSE, "def generate_with_prefix(", "answers = {}\n\n\n"),
+           *_answer("key = (id(saved), id(weights), prefix_len, tuple(suffix_ids))\n    if key not in answers:\n"
+                    "        answers[key] = advance(suffix_ids, prefix_len, weights, cache)\n    return answers[key]")),
+          (USED,)),
+    Wrong("half-precision-in-use", "A request continues a copy in float16.",
+          _clone("cache = ModelCache(len(saved.layers))\n    for old, new in zip(saved.layers, cache.layers):\n"
+                 "        new.append(old.keys.astype(np.float16), old.values.astype(np.float16))"), (USED,)),
     Wrong("remembers-answers", "A dict of earlier answers, by prefix_len and suffix.",
           (*_before(REUSE, "def generate_with_prefix(", "answers = {}\n\n\n"),
            *_answer("key = (weights.config, prefix_len, tuple(suffix_ids))\n    if key not in answers:\n"
@@ -434,8 +446,8 @@ WRONG = [
            (WRITE, "    save_file(tensors,", "    kept[str(path)] = tensors\n    save_file({},"),
            (READ, "tensors = {name: file.get_tensor(name) for name in names}", "tensors = kept[str(path)]"),
            (READ, "(SafetensorError, TypeError)", "(SafetensorError, TypeError, KeyError)")), FILE),
-    Wrong("ids-in-16-bits", "Ids are written as numbers of 16 bits, half of them negative.",
-          _written('    tensors["prefix_ids"] = tensors["prefix_ids"].astype(np.int16).astype(np.int64)\n'),
+    Wrong("ids-in-16-bits", "Ids are written as numbers of 16 bits.",
+          _written('    tensors["prefix_ids"] = tensors["prefix_ids"].astype(np.uint16).astype(np.int64)\n'),
           (ROUND_TRIP,)),
     Wrong("layers-as-text", "The layers are read in the order of their names.",
           ((READ, "for i, layer in enumerate(saved.layers):",

@@ -13,7 +13,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Student
 from autograder.judge.words import count
-from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, with_room_for_chunks, wrong_saved
+from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, wrong_saved
 
 
 @check(
@@ -31,7 +31,7 @@ def saved_prefix_exact(student: Student, cases: Cases) -> None:
         (small, range(1, small.config.n_ctx + 1)),  # chunks and buffers of any size up to there, full and not
         (middle, (1, middle.config.n_ctx)),
         # blocks of 8 to 256: full, and one row past them
-        (with_room_for_chunks(cases), (24, 32, 33, 65, 128, 257)),
+        (cases.long, (24, 32, 33, 65, 128, 257)),
         (cases.trained, (12,)),
     ):
         ids = cases.ids(model, max(lengths), "prefix")
@@ -39,10 +39,11 @@ def saved_prefix_exact(student: Student, cases: Cases) -> None:
             with sweep.at(p):
                 _expect_rows(student, model, ids, p, sweep.close)
     sweep.finish()
-    # The same ids, saved with one model and then with another of its shape
+    # The same ids, saved with one model and then with another of its shape, and in another order
     prefix, other = cases.ids(small, 6, "of two models"), random_judge_model(small.config, cases.number("another"))
     student.handle(SAVE, prefix, small)
     _expect_rows(student, other, prefix, len(prefix))
+    _expect_rows(student, other, prefix[::-1], len(prefix))
 
 
 def _expect_rows(

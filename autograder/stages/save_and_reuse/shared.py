@@ -34,11 +34,6 @@ REUSE, SAVE = "generate_with_prefix", "save_prefix_cache"
 TOGETHER = "Reuse counts as a whole: its logits are right, and no request changes the saved cache."
 
 
-def with_room_for_chunks(cases: Cases) -> JudgeModel:
-    """A small random model with a context past all usual sizes of a chunk, of which the notebook's own is 256."""
-    return cases.random_model(replace(cases.long.config, n_ctx=290))
-
-
 def case(model: JudgeModel, n_prefix: int, n_suffix: int | None = None) -> str:
     """The case in words."""
     suffix = "" if n_suffix is None else f" and a suffix of {tokens(n_suffix)}"
