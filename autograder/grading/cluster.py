@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import pickle
 import re
+import socket
 import tempfile
 import threading
 from collections import deque
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 from distributed import Client, Future, KilledWorker, as_completed
 
@@ -47,6 +49,8 @@ class Cluster:
         if not re.fullmatch(r"(?:tcp|tls|wss?)://[^/]+:\d+/?", address):
             raise ClusterProblem(f"{address} is no address of a Dask scheduler; it looks like tcp://HOST:8786.")
         try:
+            there = urlsplit(address)
+            socket.create_connection((there.hostname, there.port), ANSWER_SECONDS).close()  # Dask would go on trying
             self._client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False, name="autograder-grade")
         except (OSError, ValueError) as error:
             raise ClusterProblem(
@@ -66,7 +70,6 @@ class Cluster:
         self._students: dict[str, str] = {}  # by the keys of their futures
         self._ended = as_completed(loop=self._client.loop)
         self._came: deque[tuple[str, Callable[[], Marked]]] = deque()
-        self._stopped = False
 
     def begin(self, student: str, handed_in: HandedIn) -> None:
         """Have a submission marked; `next` gives what came of it."""
@@ -94,14 +97,12 @@ class Cluster:
 
     def stop(self) -> None:
         """Take back every job."""
-        self._stopped = True
         self._client.cancel(list(self._ended.futures), force=True)
 
     def close(self) -> None:
         """End the workers' markers of this run, and leave the cluster."""
         with contextlib.suppress(OSError, TimeoutError, RuntimeError):
-            if not self._stopped:
-                self._client.run(_end, self._name, on_error="ignore")
+            self._client.run(_end, self._name, on_error="ignore")
         self._client.close()
 
 
@@ -203,5 +204,6 @@ def _end(name: str) -> None:
     with _guard:
         markers, folder = _runs.pop(name, (None, None))
     if markers is not None:
+        markers.stop()  # also what a run that was stopped still marks
         markers.close()
         folder.cleanup()

@@ -71,15 +71,17 @@ class ClassGradebook:
         What a person gave stays, and has to be looked at again. unchanged: answers that are what they were when a
         person marked them, and need not be. Raises UnknownStudent.
         """
-        try:
-            is_late = self._store(student, marked, handed_in_at, unchanged, create_student)
-        except IntegrityError:  # another process stored the same student just now, for another assignment
-            is_late = self._store(student, marked, handed_in_at, unchanged, create_student)
-        if is_late:
+        if self._store(student, marked, handed_in_at, unchanged, create_student):
             self._penalize(student)
 
-    def _store(self, student, marked, handed_in_at, unchanged, create_student) -> bool:
+    def _store(self, *submission: Any) -> bool:
         """Whether the submission may be late."""
+        try:
+            return self._store_at_once(*submission)
+        except IntegrityError:  # another process stored the same student just now, for another assignment
+            return self._store_at_once(*submission)
+
+    def _store_at_once(self, student, marked, handed_in_at, unchanged, create_student) -> bool:
         comments = {
             cell: "No response." if name in marked.unanswered else None for name, cell in self._commented.items()
         }

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pickle
 import signal
+import socket
 
 import pytest
 
@@ -81,6 +82,7 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluste
     assert wait_until(lambda: records(course), 120)
     os.kill(first.pid, signal.SIGINT)
     first.communicate(timeout=120)
+    assert wait_until(lambda: not markers_in(cluster.folder), 20)
     before = {r.student: r.graded_at for r in records(course) if r.status == "graded"}
     second = run(course, [*GRADE, "--dask", cluster.address])
     assert second.returncode == 1, second.stderr
@@ -112,8 +114,8 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
 
     with_first = class_.path("anna").parent
     monkeypatch.setattr(module, "Client", Client)
-    with contextlib.suppress(InterruptedError):
-        module.Cluster(marking(class_), "tcp://127.0.0.1:1")
+    with contextlib.suppress(InterruptedError), socket.create_server(("127.0.0.1", 0)) as somebody:
+        module.Cluster(marking(class_), f"tcp://127.0.0.1:{somebody.getsockname()[1]}")
     cluster = object.__new__(module.Cluster)
     cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None)
     secret = course_secret(class_.folder)

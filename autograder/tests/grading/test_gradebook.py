@@ -110,3 +110,25 @@ def test_a_submission_is_stored_whole_or_not_at_all(course):
         gradebook.store("half", ForGradebook(scores | {CHECK: "no score"}))
     gradebook.close()
     assert rows(course) == before
+
+
+@pytest.mark.parametrize("write", ["store", "reset"])
+def test_a_submission_that_another_process_adds_at_the_same_moment_is_written_all_the_same(course, monkeypatch, write):
+    gradebook, other = gradebook_of(course), gradebook_of(course)
+    scores = ForGradebook(dict.fromkeys(gradebook.points, 0.0))
+    add = gradebook._add_submission
+
+    def add_second(connection, student, *more):
+        monkeypatch.undo()
+        other.store(student, scores)
+        return add(connection, student, *more)
+
+    monkeypatch.setattr(gradebook, "_add_submission", add_second)
+    if write == "store":
+        gradebook.store("both", ForGradebook(dict.fromkeys(gradebook.points, 1.0)))
+    else:
+        gradebook.reset("both-again", add=True, create_student=True)
+    for each in (gradebook, other):
+        each.close()
+    expected = {"both": 1.0} if write == "store" else {"both-again": None}
+    assert {student: course.scores(student)[CHECK] for student in expected} == expected
