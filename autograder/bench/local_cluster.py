@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,11 @@ class LocalCluster:
         for process in (*self.workers, self.scheduler, self._drain):
             process.wait()
         self._log.close()
+
+
+def end_in_order() -> None:
+    """Have SIGTERM raise SystemExit, so that what this process started ends with it."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 @contextlib.contextmanager
