@@ -5,28 +5,25 @@ The submissions are marked by other processes. This one hands out folders, and w
 
 from __future__ import annotations
 
-import glob
+import contextlib
 import json
-import os
-import shutil
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbgrader.api import MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
-from nbgrader.utils import find_all_files, rmtree
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from autograder.course_secret import SeedError, course_secret
 from autograder.grading.claims import Claims
+from autograder.grading.folders import CourseProblem, Folders
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.gradebook import ClassGradebook, UnknownStudent
-from autograder.grading.handed_in import folder_problem, handed_in_at, may_be_copied
+from autograder.grading.handed_in import folder_problem, handed_in_at
 from autograder.grading.marked_notebook import now
 from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.notes import Note
@@ -50,20 +47,13 @@ from autograder.notebooks.errors import NotebookError
 from autograder.plain_text import visible
 from autograder.sandbox.isolation import Isolation, SandboxMissing, find_isolation
 from autograder.stages import GRADED_STAGES, Stage
-from autograder.whole_file import share
 
 if TYPE_CHECKING:
     from autograder.grading.cluster import Cluster
 
-OWN_FILES = {"timestamp.txt", "submission_secret.txt"}  # the second of nbgrader's exchange, which hands feedback back
-
 
 class NotGraded(Exception):
     """A submission, or all of an assignment, cannot be graded; the message is the reason for the assistant."""
-
-
-class CourseProblem(NbGraderException):
-    """Nothing of an assignment can be graded; the message says why."""
 
 
 class Batch:
@@ -86,7 +76,7 @@ class Batch:
         self._gradebook: ClassGradebook
         self._claims: Claims
         self._markers: Markers | Cluster
-        self._beside: dict[str, str]  # files of the course that lie beside each marked notebook, and where they are
+        self._folders: Folders
         self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
@@ -101,22 +91,20 @@ class Batch:
 
     def run(self) -> None:
         """Mark what has to be marked. Raises CourseProblem, and NbGraderException when something was not graded."""
-        try:
-            marking = self._read_course()
-            self._markers = self._begin_markers(marking)
-            self._claims = self._begin_claims()
-        except (NotGraded, SeedError) as error:
-            self.converter.log.error(str(error))
-            raise CourseProblem(str(error)) from None
-        try:
+        with contextlib.ExitStack() as self._at_the_end:
+            try:
+                marking = self._read_course()
+                self._claims = self._begin_claims()
+                self._markers = self._begin_markers(marking)
+            except (NotGraded, SeedError) as error:
+                self.converter.log.error(str(error))
+                raise CourseProblem(str(error)) from None
+            self._at_the_end.callback(self._markers.close)
             students = self._take_in_all_folders()
             notices = (self._isolation.missing, self._markers.notice)
             self._watcher.begins(len(students) + len(self._refused), tuple(filter(None, notices)))
             self._mark_all(students)
             outcome = self._outcome(students)
-        finally:
-            self._claims.close()
-            self._gradebook.close()
         self._watcher.ends(outcome)
         if outcome.not_graded:
             raise NbGraderException("Some submissions could not be graded; see the table above.")
@@ -136,11 +124,13 @@ class Batch:
 
     def _begin_claims(self) -> Claims:
         try:
-            return Claims(self._autograded, self._group)
+            claims = Claims(self._folders.autograded, self._group)
         except OSError as error:
             raise NotGraded(
                 f"{error.filename} cannot be used ({error.strerror}); let this account write to it."
             ) from None
+        self._at_the_end.callback(claims.close)
+        return claims
 
     def _mark_all(self, students: list[str]) -> None:
         """Until none is left, those that another process has at this moment among them."""
@@ -168,8 +158,6 @@ class Batch:
         except BaseException:
             self._markers.stop()
             raise
-        finally:
-            self._markers.close()
 
     def _settle(self, student: str) -> None:
         self._claims.release(student)
@@ -183,7 +171,8 @@ class Batch:
             student = name if name.isprintable() else recorded_name(name)
             if reason := folder_problem(folder):
                 self._give_up(student, reason, add=False)
-            elif reason := unreadable(self._autograded, self.assignment, student):  # another account's marks stay
+            elif reason := unreadable(self._folders.autograded, self.assignment, student):
+                # Another account's marks stay
                 reason += "; let this account read it, and c.CourseDirectory.groupshared = True does from then on."
             if reason:
                 self._refused[student] = reason
@@ -196,19 +185,20 @@ class Batch:
         lines: list[Line] = []
         graded = before = not_graded = 0
         for student in sorted({*students, *self._refused}):
-            record = read_record(self._autograded, self.assignment, student)
+            record = self._recorded(student)
             if student in self._graded:
                 graded += 1
                 lines += [Line(student, NOTE, note.sentence) for note in self._graded[student]]
             elif student not in self._refused and record is not None and record.status == GRADED:
                 before += 1
-                if why := why_stale(record, self._folder(student), self.stage):
+                if why := why_stale(record, self._folders.handed_in(student), self.stage):
                     lines.append(Line(student, STALE, why))
             else:
                 not_graded += 1
                 reason = self._refused.get(student) or (record.reason if record else "")
                 lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it."))
-        report = write_report(self._autograded, self.assignment, self._group) if self._autograded.is_dir() else None
+        autograded = self._folders.autograded
+        report = write_report(autograded, self.assignment, self._group) if autograded.is_dir() else None
         seconds = time.monotonic() - self._started
         return Outcome(self.assignment, graded, before, not_graded, tuple(lines), seconds, report)
 
@@ -216,24 +206,19 @@ class Batch:
 
     def _begin(self, student: str) -> bool:
         """Whether the submission has to be marked; then that begins. Nothing of an earlier grading is touched yet."""
-        record = read_record(self._autograded, self.assignment, student)
+        record = self._recorded(student)
         graded = record is not None and record.status == GRADED
         if graded and record.graded_at > self._started_at:  # by another process, since this run began
             return False
-        complete = graded and self._marked(student).is_dir()  # the record is written last
-        if complete and not self.converter.force and not self._is_later(student):
-            self.converter.log.info("Skipping existing assignment: %s", self._marked(student))
+        complete = graded and self._folders.marked(student).is_dir()  # the record is written last
+        if complete and not self.converter.force and not self._folders.is_later(student):
+            self.converter.log.info("Skipping existing assignment: %s", self._folders.marked(student))
             return False
-        folder = self._folder(student)
+        folder = self._folders.handed_in(student)
         self._run_hook(self.converter.run_pre_convert_hook, student)
         self._markers.begin(student, HandedIn(folder.absolute(), student_key(self._secret, student)))
         self._begun += 1
         return True
-
-    def _is_later(self, student: str) -> bool:
-        """Whether it was handed in again, by the times beside the notebooks."""
-        handed_in, marked = handed_in_at(self._folder(student)), handed_in_at(self._marked(student))
-        return handed_in is not None and marked is not None and handed_in > marked
 
     def _finish(self, student: str, marks: Callable[[], Marked]) -> None:
         """Store the marks, or say why there are none."""
@@ -264,7 +249,7 @@ class Batch:
         add: the submission to the gradebook, without scores.
         """
         try:
-            at = handed_in_at(self._folder(student)) if add else None
+            at = handed_in_at(self._folders.handed_in(student)) if add else None
             self._gradebook.reset(student, at, add=add, create_student=self.converter.create_student)
         except UnknownStudent:
             pass
@@ -273,30 +258,27 @@ class Batch:
         except (OSError, ValueError) as error:
             self.converter.log.error("timestamp.txt of %s cannot be read any more: %s", student, error)
         try:
-            feedback = Path(self.converter.coursedir.root) / self.converter.coursedir.feedback_directory
-            for folder in (self._marked(student), feedback / student / self.assignment):
-                if folder.is_dir():
-                    rmtree(str(folder))
+            self._folders.remove(student)
         except OSError as error:
             self.converter.log.error("The files of an earlier grading of %s cannot be removed: %s", student, error)
         try:
-            write_record(self._autograded, self._record(student, status=NOT_GRADED, reason=reason), self._group)
+            write_record(self._folders.autograded, self._record(student, status=NOT_GRADED, reason=reason), self._group)
         except OSError as error:
             self.converter.log.error("The files about %s cannot be written: %s", student, error)
 
     def _store(self, student: str, marked: Marked) -> None:
         """Files, scores, and then the record: a submission without one is marked again."""
-        before = read_record(self._autograded, self.assignment, student)
+        before = self._recorded(student)
         same = before.answers.items() & marked.answers.items() if before else ()
         try:
-            record_path(self._autograded, self.assignment, student).unlink(missing_ok=True)
-            self._write_files(student, marked.notebook)
+            record_path(self._folders.autograded, self.assignment, student).unlink(missing_ok=True)
+            self._folders.write(student, marked.notebook)
         except OSError as error:
             raise NotGraded(f"{error.filename} cannot be used ({error.strerror}).") from None
         self._gradebook.store(
             student,
             marked.stored,
-            handed_in_at(self._folder(student)),
+            handed_in_at(self._folders.handed_in(student)),
             unchanged={name for name, _ in same},
             create_student=self.converter.create_student,
         )
@@ -315,7 +297,7 @@ class Batch:
             notes=result.notes,
         )
         try:
-            write_record(self._autograded, record, self._group)
+            write_record(self._folders.autograded, record, self._group)
         except OSError as error:
             raise NotGraded(f"its record cannot be written ({error.strerror or error}).") from None
         self._graded[student] = result.notes
@@ -323,23 +305,8 @@ class Batch:
 
     def _run_hook(self, hook: Callable[[], None], student: str) -> None:
         """A hook of the course's, which is told the notebook. nbgrader logs what it raises."""
-        self.converter.notebooks = [str(self._folder(student) / f"{self.stage.module}.ipynb")]
+        self.converter.notebooks = [str(self._folders.notebook(student))]
         hook()
-
-    def _write_files(self, student: str, notebook: str) -> None:
-        folder = self._marked(student)
-        if folder.is_dir():
-            rmtree(str(folder))
-        folder.mkdir(parents=True)
-        handed_in = self._folder(student)
-        own = [name for name in OWN_FILES.union(self._exclude_overwriting) if may_be_copied(handed_in, name)]
-        for name, path in {**self._beside, **{name: handed_in / name for name in own}}.items():
-            (folder / name).parent.mkdir(exist_ok=True, parents=True)
-            shutil.copy(path, folder / name)
-        (folder / f"{self.stage.module}.ipynb").write_text(notebook, encoding="utf-8")
-        self.converter.set_permissions(self.assignment, student)
-        if self._group:
-            share(self._autograded / student)  # nbgrader sees to what is in it
 
     # What there is
 
@@ -354,7 +321,8 @@ class Batch:
             self._isolation.expect(sandbox=self._require_sandbox, unsandboxed=self._allow_unsandboxed)
         except SandboxMissing as error:
             raise NotGraded(f"Nothing was graded. {error}") from None
-        path = self._source / f"{self.stage.module}.ipynb"
+        self._folders = Folders(self.converter, self.stage.module)
+        path = self._folders.source_notebook
         if not path.is_file():
             raise NotGraded(f"{path} is missing; run: autograder build")
         try:
@@ -362,11 +330,12 @@ class Batch:
         except (OSError, ValueError) as error:
             raise NotGraded(f"{path} cannot be read ({error}); run: autograder build") from None
         coursedir = self.converter.coursedir
-        self._secret = course_secret(Path(coursedir.root))
+        self._secret = course_secret(self._folders.root)
         try:
             self._gradebook = ClassGradebook(
                 coursedir.db_url, coursedir.course_id, self.assignment, self.stage.module, parent=self.converter
             )
+            self._at_the_end.callback(self._gradebook.close)
             points = self._gradebook.points
             if odd := _out_of_step(source, {check.id for check in checks_of(self.stage.name)}, set(points)):
                 raise NotGraded(
@@ -378,12 +347,9 @@ class Batch:
         except SQLAlchemyError as error:
             why = getattr(error, "orig", error)
             raise NotGraded(f"The gradebook cannot be used ({why}); nothing was graded.") from None
-        found = find_all_files(str(self._source), [*coursedir.ignore, "*.ipynb"])
-        self._beside = {os.path.relpath(file, self._source): file for file in found}
-        self._beside = {name: file for name, file in self._beside.items() if name not in self._exclude_overwriting}
-        given = self._source / "given.py"
+        given = self._folders.source / "given.py"
         return Marking(
-            course=Path(coursedir.root),
+            course=self._folders.root,
             stage=self.stage,
             source_notebook=source,
             points=points,
@@ -394,49 +360,12 @@ class Batch:
             allow_unsandboxed=self._allow_unsandboxed,
         )
 
-    @property
-    def _exclude_overwriting(self) -> list[str]:
-        """Files of the course that the course lets a student change."""
-        return self.converter.exclude_overwriting.get(self.assignment, [])
-
-    @cached_property
-    def _source(self) -> Path:
-        return Path(
-            self.converter.coursedir.format_path(self.converter.coursedir.source_directory, ".", self.assignment)
-        )
-
-    @cached_property
-    def _autograded(self) -> Path:
-        return Path(self.converter.coursedir.root) / self.converter.coursedir.autograded_directory
-
-    @cached_property
-    def _submitted(self) -> Path:
-        return Path(self.converter.coursedir.root) / self.converter.coursedir.submitted_directory
-
-    def _folder(self, student: str) -> Path:
-        """What the student handed in."""
-        return self._submitted / student / self.assignment
-
-    def _marked(self, student: str) -> Path:
-        return self._autograded / student / self.assignment
+    def _recorded(self, student: str) -> Record | None:
+        return read_record(self._folders.autograded, self.assignment, student)
 
     def _record(self, student: str, **values: Any) -> Record:
         version = str(self.stage.version)
         return Record(self.assignment, student, graded_at=now(), checks_version=version, **values)
-
-
-def folders_of(converter: Autograde) -> list[str]:
-    """The folders that were handed in for the converter's assignment, by the students it is restricted to."""
-    if glob.has_magic(root := str(converter.coursedir.root)):
-        raise CourseProblem(f"nbgrader finds nothing in {root}: *, ? and [ in a path are patterns to it; rename it.")
-    students = getattr(converter, "student_patterns", None) or [converter.coursedir.student_id]
-    patterns = [converter._format_source(converter.coursedir.assignment_id, student) for student in students]
-    found = {folder for pattern in patterns for folder in glob.glob(pattern) if os.path.isdir(folder)}
-    # What a student's folder holds that this account may not enter, nobody knows, and the assistant has to be told
-    every = {folder for pattern in patterns for folder in glob.glob(os.path.dirname(pattern)) if os.path.isdir(folder)}
-    shut = {os.path.join(f, converter.coursedir.assignment_id) for f in every if not os.access(f, os.X_OK)}
-    excluded = converter.coursedir.student_id_exclude.split(",")
-    return sorted(folder for folder in found | shut if Path(folder).parent.name not in excluded)
 
 
 def _out_of_step(source: dict[str, Any], checks: set[str], in_gradebook: set[str]) -> list[str]:

@@ -15,8 +15,8 @@ import_nbgrader()
 from nbgrader.apps.autogradeapp import AutogradeApp  # noqa: E402 - only now is it quick
 from nbgrader.converters import Autograde, NbGraderException  # noqa: E402
 
-from autograder.grading.batch import CourseProblem, folders_of  # noqa: E402
 from autograder.grading.exporter import SubmissionExporter  # noqa: E402
+from autograder.grading.folders import CourseProblem, folders_of  # noqa: E402
 from autograder.grading.outcome import Outcome, Watcher  # noqa: E402
 from autograder.places import CONFIG  # noqa: E402
 from autograder.stages import Stage  # noqa: E402

@@ -8,8 +8,9 @@ from nbconvert.exporters import NotebookExporter
 from nbgrader.converters import Autograde
 from traitlets import Bool, Float
 
-from autograder.grading.batch import Batch, CourseProblem, folders_of
+from autograder.grading.batch import Batch
 from autograder.grading.display import SECONDS
+from autograder.grading.folders import CourseProblem, folders_of
 from autograder.grading.grade import Limits
 from autograder.grading.patches import find_submissions_with, mark_with
 
