@@ -78,19 +78,19 @@ class Worker:
         except TimeoutError:
             raise self._too_late(seconds, doing) from None
         except (protocol.ProtocolError, OSError, ValueError) as error:
-            self._discard()
+            self.close()
             raise WorkerGone(f"the worker's reply could not be read: {error}") from None
         if frame is None:
             code = self._end_code()
-            self._discard()
+            self.close()
             raise WorkerGone(f"the process ended while {doing} ({code})")
         if not isinstance(reply, dict):
-            self._discard()
+            self.close()
             raise WorkerGone("the worker's reply is not a message")
         return reply
 
     def _too_late(self, seconds: float, doing: str) -> WorkerGone:
-        self._discard()
+        self.close()
         return WorkerGone(f"no answer within {seconds:.3g} s while {doing}", timed_out=True)
 
     def _end_code(self) -> str:
@@ -118,10 +118,10 @@ class Worker:
         reply = self._wait(deadline, seconds, doing, message.get("max_bytes", MAX_REPLY_BYTES))
         said, error, changed = reply.pop("number", None), reply.get("error"), reply.get("changed", [])
         if type(said) is not int or said != number:  # an array would answer the comparison with an array
-            self._discard()
+            self.close()
             raise WorkerGone(f"a reply that answers no question came while {doing}")
         if not (error is None or isinstance(error, dict)) or not isinstance(changed, list):
-            self._discard()
+            self.close()
             raise WorkerGone(f"a malformed reply came while {doing}")
         if error is not None:
             reply["error"] = _plain_error(reply["error"])
@@ -144,7 +144,7 @@ class Worker:
         self._begin()
 
     def close(self) -> None:
-        """End the process and everything that it started; remove what it wrote."""
+        """End the process and everything that it started, however it is; remove what it wrote."""
         if not self.closed:
             self._end()
         if not self._shared:
@@ -152,12 +152,6 @@ class Worker:
 
     def _end(self) -> None:
         self.processes.end()
-        self._pipes.close()
-        self.closed = True
-
-    def _discard(self) -> None:
-        """Close, and leave nothing to be used again."""
-        self.processes.close()
         self._pipes.close()
         self.closed = True
 

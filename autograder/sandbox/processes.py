@@ -139,7 +139,8 @@ class ForkedProcesses(Processes):
 
     def exit_code(self) -> int | None:
         answer = self._ask(fork_server.WAIT, EXIT_SECONDS)
-        if answer is None:
+        if answer is None:  # it runs on, and what it was forked from waits for it
+            self.close()
             return None
         return answer[0] if answer else super().exit_code()
 

@@ -106,6 +106,11 @@ def test_the_sandbox_is_started_once(sandbox):
     for _ in range(3):
         with begin(sandbox) as worker:
             worker.begin_anew()
+    for end in ("while True: pass", "import os; os._exit(3)"):
+        with pytest.raises(WorkerGone):
+            Worker(processes=sandbox, call_seconds=0.5).run_cell(Cell("end", end))
+    with begin(sandbox) as worker:
+        assert ask(worker, FOUND, BEFORE) == [False] * 5 + [[]]
     assert sandbox._process.pid == server
 
 
