@@ -77,11 +77,20 @@ class SameCases(cases.Cases):
         self.random_model = functools.cache(super().random_model)
 
 
+_same_cases = functools.lru_cache(maxsize=40)(SameCases)  # those of one stage
+
+
+def judge(check, student, seed):
+    """run_check, on the same cases for all submissions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cases, "Cases", _same_cases)
+        return run_check(check, student, seed)
+
+
 @pytest.fixture(scope="session")
 def grade(tmp_path_factory, asked, answered):
     """Grades a sample submission, once, in a process that is forked from one that the stage's submissions share."""
-    with contextlib.ExitStack() as at_the_end, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cases, "Cases", functools.lru_cache(maxsize=40)(SameCases))  # those of one stage
+    with contextlib.ExitStack() as at_the_end:
 
         @functools.cache
         def processes_of(stage):
@@ -108,7 +117,7 @@ def grade(tmp_path_factory, asked, answered):
 
                     if name == "solution":
                         perform = answered[stage_name, check.id].keeping(perform)
-                    results[check.id] = run_check(check, Student(perform), HIDDEN_SEED)
+                    results[check.id] = judge(check, Student(perform), HIDDEN_SEED)
                 return results
 
         yield graded
@@ -223,7 +232,7 @@ def results(stage_name, namespace, seed=HIDDEN_SEED, only=None):
     """What the checks find of a namespace; only: the one check that is run."""
     with np.errstate(all="ignore"):  # of numbers that a wrong solution makes
         student = local_student(namespace)
-        return {c.id: run_check(c, student, seed) for c in checks_of(stage_name) if only in (None, c.id)}
+        return {c.id: judge(c, student, seed) for c in checks_of(stage_name) if only in (None, c.id)}
 
 
 def lost(stage_name, namespace, seed=HIDDEN_SEED):
