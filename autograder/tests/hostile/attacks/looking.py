@@ -33,7 +33,7 @@ LOOKING = [
             import ctypes
             listed = []
             with contextlib.suppress(OSError): listed += [int(name) for name in os.listdir('/proc') if name.isdigit()]
-            if max(listed, default=0) > 99: found.append('processes of the host')
+            if len(listed) > 5: found.append('processes of the host')
             for pid in {*listed, os.getppid(), 1} - {os.getpid()}:
                 for what in ('cmdline', 'environ'):
                     with contextlib.suppress(OSError):
