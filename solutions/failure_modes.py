@@ -37,7 +37,7 @@ import numpy as np
 from given import ModelCache, decode_step, forward, generate_with_prefix, prefill, save_prefix_cache, softmax
 
 import autograder
-from autograder.toolkit import reuse_costs
+from autograder.toolkit import chat_lab, reuse_costs
 from autograder.toolkit.passage import PASSAGE
 from autograder.toolkit.prompts import filler
 
@@ -1286,6 +1286,20 @@ rows = reuse_costs.beside_the_source(
     drift=f"{more:.2g} s more at each step",
     note=f"{note_cost.tokens / len(by_newest[-1]):.0%} recomputed at each step",
 )
+
+# %% [markdown]
+# <details><summary>The first of them in a real chat model (optional)</summary>
+#
+# After `autograder fetch smollm2`, the next cell serves the ranking failure from a chat model with 135 million
+# parameters. The prompts are made by its own template and tokenizer. The server first uses a lookup that admits `n <=
+# len(prompt)`, then yours. The pass is the grader's own, in float64: it needs 2 GB of memory and a minute or more, and
+# says beforehand how long. In stage 7 you write a faster one, and all three failures happen in it.
+#
+# </details>
+
+# %% tags=["chart"]
+real = chat_lab.real_model()
+rows = autograder.lab.ranking_in_chat(*real, lookup, explain_miss) if real else None
 
 # %% [markdown]
 # ## Find the bug

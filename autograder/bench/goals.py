@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograder.bench.chat import CALLS, COLD, REUSE, ChatTimes, in_words
+from autograder.bench.serving import BLOCK, Served
 from autograder.bench.serving import SHARED as ONE_PROMPT
-from autograder.bench.serving import Served
 from autograder.bench.speed import PREFILL, PREFIX, SUFFIX, Call, Speed
 
 SHARED = "the same on a shared prefix"
@@ -50,12 +50,12 @@ def speed_goals(speed: Speed) -> list[Goal]:
 def serving_goals(results: Sequence[Served]) -> list[Goal]:
     """Every trace is to cost the fewest tokens; the trace with a system prompt half of transformers' time at most."""
     goals = []
-    by = {(r.model, r.trace, r.engine): r for r in results}
-    for (model, trace, engine), own in by.items():
-        if engine != "blocks":
+    by = {(r.model, r.trace, r.block): r for r in results}
+    for (model, trace, block), own in by.items():
+        if block != BLOCK:
             continue
         goals.append(Goal(f"{model}, {trace}: tokens computed, to the fewest", 1.0, own.computed / own.least))
-        peer = by.get((model, trace, "entries"))
+        peer = by.get((model, trace, 0))
         if peer and trace == ONE_PROMPT:
             goals.append(Goal(f"{model}, {trace}: time to first token, to transformers", 0.5, own.median / peer.median))
     return goals

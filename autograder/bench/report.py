@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from autograder.bench.chat import CALLS, ChatTimes, in_words
 from autograder.bench.goals import SHARED, Goal
 from autograder.bench.reuse import Reuse
@@ -74,23 +76,26 @@ def serving_table(results: Sequence[Served]) -> Table:
     rows = [
         (
             f"{r.model}, {r.trace}",
-            r.engine,
-            *(plain(seconds * 1e3) for seconds in (r.median, r.p95)),
+            f"blocks of {r.block}" if r.block else "entries",
+            *(plain(seconds * 1e3) for seconds in (r.median, r.p95, float(np.median(r.passes)))),
+            plain(r.limit * 1e3) if r.limit else "",
             f"{r.computed:,}",
-            f"{r.least:,}" if r.least else "",
+            f"{r.least:,}" if r.block else "",
             plain(r.bytes / 1e6),
         )
         for r in results
     ]
     return Table(
         "The same requests from a store of blocks and from whole entries",
-        ("model and trace", "by", "median, ms", "p95, ms", "computed", "fewest", "held, MB"),
+        ("model and trace", "by", "median, ms", "p95, ms", "pass, ms", "limit, ms", "computed", "fewest", "held, MB"),
         rows,
-        f"Time to first token of {len(results[0].seconds)} requests, by turns, with 1 thread for the tiny model and "
-        f"{THREADS} for the other. Blocks: stage 6's store. Entries: transformers, with a deep copy of the longest "
-        f"whole entry; it is told which beginnings prompts share, and saves those too. All have room for "
-        f"{ROOM * BLOCK:,} tokens. Computed: tokens through the model. Fewest: what blocks of {BLOCK} leave to compute "
-        f"at best.",
+        f"Time to first token of {len(results[0].seconds)} requests, with 1 thread for the tiny model and {THREADS} "
+        f"for the other. Blocks: stage 6's store. Entries: transformers, with a deep copy of the longest whole entry; "
+        f"it is told which beginnings prompts share, and saves those too. Entries and blocks of {BLOCK} take turns; "
+        f"the other sizes come after them. All have room for {ROOM:,} tokens. Pass: the median of the part that is "
+        f"spent in the model. Limit: the matrix products of a request's own tokens at the speed of large ones, or one "
+        f"read of weights and cache. Computed: tokens through the model. Fewest: what blocks of this size leave to "
+        f"compute at best.",
     )
 
 

@@ -166,7 +166,7 @@ _NORM = "x / np.sqrt(mean_square + eps) * weight"
 _TURN = "np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)"
 _FREQUENCY = "theta ** (-np.arange(half) / half)"
 _SILU_LINE = "gate *= 0.5 * (1 + np.tanh(0.5 * gate))"
-_DOWN = "(gate * (x @ mlp.up_proj.T)) @ mlp.down_proj.T"
+_DOWN = "(mlp.down_proj @ (gate * (mlp.up_proj @ x.T))).T"
 _SYSTEM = 'if messages[0]["role"] != "system":'
 _PROMPT = 'text + f"{START}assistant\\n" if add_generation_prompt else text'
 
@@ -212,13 +212,11 @@ WRONG = [
     wrong("degrees", "the angle in degrees", "rotate", "np.cos(angles)", "np.cos(np.radians(angles))",
           "rotary", *_ALL),
     # grouped_attend
-    wrong("heads-in-turn", "h % n_kv_head", "grouped-attend", "return heads.reshape(q.shape)",
-          "order = np.arange(n_head).reshape(-1, n_kv_head).T.ravel()\n    "
-          "inner = type('L', (), {'keys': keys[np.arange(n_head) % n_kv_head],"
-          " 'values': values[np.arange(n_head) % n_kv_head]})\n    "
-          "return heads.reshape(q.shape) if n_head == n_kv_head else grouped_attend(q, inner)",
+    wrong("heads-in-turn", "h % n_kv_head", "grouped-attend", "keys, values = layer_cache.keys, layer_cache.values",
+          "in_turn = np.arange(len(q)) % len(layer_cache.keys)\n    "
+          "keys, values = layer_cache.keys[in_turn], layer_cache.values[in_turn]",
           "grouped-heads", *_ALL, bug="heads-in-turn"),
-    wrong("no-mask", "every key is seen", "grouped-attend", "where=~np.tri(n, dtype=bool)", "where=False",
+    wrong("no-mask", "every key is seen", "grouped-attend", "where=hidden", "where=False",
           "grouped-heads", *_ALL, bug="no-causal-mask"),
     wrong("hidden-at--10000", "hidden scores are not small enough", "grouped-attend", "-np.inf, where", "-1e4, where",
           "grouped-heads", bug="mask-too-small"),
@@ -236,10 +234,10 @@ WRONG = [
     wrong("sum-over-queries", "the wrong axis", "grouped-attend", "scores.sum(axis=-1, keepdims=True)",
           "scores.sum(axis=1, keepdims=True)", "grouped-heads", *_ALL),
     # swiglu
-    wrong("gate-up-swapped", "silu on up", "swiglu", "gate = x @ mlp.gate_proj.T", "gate = x @ mlp.up_proj.T",
+    wrong("gate-up-swapped", "silu on up", "swiglu", "gate = mlp.gate_proj @ x.T", "gate = mlp.up_proj @ x.T",
           "gated-mlp", *_ALL),
     wrong("gate-and-up-exchanged", "each in the other's place", "swiglu", f"{_SILU_LINE}",
-          "up = x @ mlp.up_proj.T\n    return (gate * (up * 0.5 * (1 + np.tanh(0.5 * up)))) @ mlp.down_proj.T",
+          "up = mlp.up_proj @ x.T\n    return (mlp.down_proj @ (gate * (up * 0.5 * (1 + np.tanh(0.5 * up))))).T",
           "gated-mlp", *_ALL, bug="gate-up-swapped"),
     wrong("gelu-gate", "gelu in place of silu", "swiglu", _SILU_LINE,
           "gate *= 0.5 * (1 + np.tanh(0.7978845608 * (gate + 0.044715 * gate**3)))",
@@ -247,16 +245,16 @@ WRONG = [
     wrong("sigmoid-gate", "sigmoid alone", "swiglu", _SILU_LINE, "gate = 0.5 * (1 + np.tanh(0.5 * gate))",
           "gated-mlp", *_ALL, bug="gate-sigmoid"),
     wrong("no-silu", "the gate as it is", "swiglu", _SILU_LINE, "pass", "gated-mlp", *_ALL, bug="gate-missing"),
-    wrong("no-up", "up left out", "swiglu", _DOWN, "gate @ mlp.down_proj.T", "gated-mlp", *_ALL, bug="up-missing"),
+    wrong("no-up", "up left out", "swiglu", _DOWN, "(mlp.down_proj @ gate).T", "gated-mlp", *_ALL, bug="up-missing"),
     wrong("silu-overflows", "inf over inf for large gates", "swiglu", _SILU_LINE,
           "gate = gate * np.exp(gate) / (1 + np.exp(gate))", "gated-mlp"),
     # advance_llama
     wrong("keys-not-turned", "turned when read, not before", "advance-llama",
-          "layer_cache.append(rotate(k, positions, c.rope_theta), v)", "layer_cache.append(k, v)",
+          "turned[c.n_head :], v)", "k, v)",
           *_ALL, bug="keys-cached-unturned"),
-    wrong("values-turned", "values turned too", "advance-llama", "c.rope_theta), v)",
-          "c.rope_theta), rotate(v, positions, c.rope_theta))", *_ALL, bug="values-turned"),
-    wrong("queries-not-turned", "only keys are turned", "advance-llama", "rotate(q, positions, c.rope_theta)", "q",
+    wrong("values-turned", "values turned too", "advance-llama", "c.n_head :], v)",
+          "c.n_head :], rotate(v, positions, c.rope_theta))", *_ALL, bug="values-turned"),
+    wrong("queries-not-turned", "only keys are turned", "advance-llama", "turned[: c.n_head]", "q",
           *_ALL),
     wrong("position-from-cache", "the position that is passed is not used", "advance-llama",
           "positions = np.arange(position, end)",

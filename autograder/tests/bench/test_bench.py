@@ -196,9 +196,10 @@ def test_the_command_has_a_help():
 # The traces of stage 6
 
 SERVING = [
-    Served("tiny", "one system prompt", "blocks", [0.003, 0.001, 0.002], 30, 30, 1_000_000),
-    Served("tiny", "one system prompt", "entries", [0.006, 0.002, 0.004], 60, 30, 2_000_000),
-    Served("tiny", "chats", "blocks", [0.002], 33, 30, 3_000_000),
+    Served("tiny", "one system prompt", "blocks", 8, [0.003, 0.001, 0.002], [0.001] * 3, 30, 30, 1_000_000, 0.0005),
+    Served("tiny", "one system prompt", "entries", 0, [0.006, 0.002, 0.004], [0.003] * 3, 60, 0, 2_000_000, 0.0005),
+    Served("tiny", "one system prompt", "blocks", 16, [0.003, 0.003, 0.003], [0.001] * 3, 40, 35, 1_000_000, 0.0005),
+    Served("tiny", "chats", "blocks", 8, [0.002], [0.001], 33, 30, 3_000_000, 0),
 ]
 
 
@@ -209,14 +210,19 @@ def test_the_goals_of_serving_are_the_fewest_tokens_and_half_the_time_of_the_sha
         ("tiny, one system prompt", 0.5, 0.5),
         ("tiny, chats", pytest.approx(1.1), 1.0),
     ]
-    assert report.serving_table(SERVING).rows[0] == ("tiny, one system prompt", "blocks", "2", "2.9", "30", "30", "1")
+    first, second, *_, last = (row[1:] for row in report.serving_table(SERVING).rows)
+    assert first == ("blocks of 8", "2", "2.9", "1", "0.5", "30", "30", "1")
+    assert second == ("entries", "4", "5.8", "3", "0.5", "60", "", "2")
+    assert last[4] == ""
 
 
 def test_the_course_serves_a_trace_with_the_fewest_tokens(monkeypatch):
     monkeypatch.setattr("autograder.bench.serving.peer_installed", lambda: False)
-    (served,) = measure_serving(n=12, runs={"tiny": ("one system prompt",)})
-    assert served.engine == "blocks" and len(served.seconds) == 12
-    assert served.computed == served.least
+    served, *others = measure_serving(n=12, runs={"tiny": ("one system prompt",)})
+    assert [(r.engine, r.block) for r in (served, *others)] == [("blocks", size) for size in (8, 4, 16)]
+    for result in (served, *others):
+        assert result.computed == result.least and len(result.seconds) == 12
+        assert all(0 < in_model < seconds for seconds, in_model in zip(result.seconds, result.passes, strict=True))
     assert served.bytes > 12 * 25 * 2 * 128 * 4 * 8  # the 25 blocks of the system prompt, in 12 layers
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.toolkit.chat.config import SMOLLM2, LlamaConfig, config_from_hf
 from autograder.toolkit.chat.weights import LlamaWeights, plain_name, weights_from_tensors
+from autograder.toolkit.memory import keep_freed_memory
 from autograder.toolkit.model.config import ModelError
 from autograder.toolkit.model.load import fetched_folder, is_fetched, read_json, weight_files
 from autograder.toolkit.model.safetensors_file import map_tensors
@@ -35,6 +36,7 @@ def load_llama(name_or_path: str | Path = "smollm2") -> LlamaWeights:
     except ModelError as error:
         raise ModelError(f"{paths[0] if len(paths) == 1 else folder}: {error}") from None
     suit_threads(config.n_embd)
+    keep_freed_memory()
     return weights
 
 

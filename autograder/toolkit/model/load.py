@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.toolkit.memory import keep_freed_memory
 from autograder.toolkit.model.config import PUBLISHED, GPT2Config, ModelError, chosen_model, config_from_hf
 from autograder.toolkit.model.safetensors_file import map_tensors
 from autograder.toolkit.model.weights import Weights, plain_name, weights_from_tensors
@@ -37,6 +38,7 @@ def load_model(name_or_path: str | Path | None = None) -> Weights:
     else:
         weights = load_folder(model_folder(name))
     suit_threads(weights.config.n_embd)
+    keep_freed_memory()
     return weights
 
 

@@ -636,8 +636,9 @@ def rows_of(cache, start, end):
 def cache_of(run, n_layer):
     """A new ModelCache that begins with the rows of a run, a list of arrays as rows_of makes them, maybe empty."""
     cache = ModelCache(n_layer)
-    for i, layer in enumerate(cache.layers if run else ()):
-        layer.append(*(np.concatenate([rows[i, part] for rows in run], axis=1) for part in (0, 1)))
+    if run:
+        for layer, (keys, values) in zip(cache.layers, np.concatenate(run, axis=3), strict=True):
+            layer.append(keys, values)
     return cache
 
 
