@@ -103,12 +103,12 @@ def chat_table(times: ChatTimes) -> Table:
     names = [name for name in ("solution", "transformers") if name in times.peak]
     rows = []
     for call in CALLS:
-        own, *peer = (times.median(name, call) for name in names)
+        own, *peer = (times.best(name, call) for name in names)
         rows.append((in_words(call), *_beside(own, peer[0] if peer else None)))
     own, *peer = (times.peak[name] / 1e9 for name in names)
     rows.append(("most memory, in MB", *_beside(own, peer[0] if peer else None)))
     note = (
-        f"{times.model}, float32, {times.threads} threads. Times in ms: medians of {times.repeats} rounds, the "
+        f"{times.model}, float32, {times.threads} threads. Times in ms: the best of {times.repeats} rounds, the "
         f"engines in turn, each in a process of its own. NumPy: the solution's functions, which take a long prompt in "
         f"chunks of {CHUNK} tokens, as the notebook's server does. transformers: the whole prompt at once, and a deep "
         f"copy for each reuse. Memory: of the whole process, after the prefill of the most tokens; weights and cache "

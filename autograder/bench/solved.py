@@ -1,4 +1,7 @@
-"""The course's own functions, as a namespace to measure."""
+"""The course's own functions, as a namespace to measure.
+
+Nothing of the notebooks' libraries is loaded for it, which would count as memory of what is measured.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,14 @@ import sys
 import types
 from types import SimpleNamespace
 
-from autograder.notebooks.given import given_source
-from autograder.notebooks.marks import read_script
+from autograder.notebooks.percent import parse_python
 from autograder.notebooks.regions import without_markers
-from autograder.places import SOLUTIONS
+from autograder.places import ROOT, SOLUTIONS
 from autograder.stages import find_stage
 
 
 def solved(stage_name: str = "save-and-reuse", sharing: bool = False) -> SimpleNamespace:
-    """Everything that the stage's solution and the solutions before it define.
+    """Everything that the stage's solution defines, and the given.py that was built with it.
 
     With `sharing` also the shared prefix of save-and-reuse's last section: SharedCache, generate_sharing.
     """
@@ -23,11 +25,12 @@ def solved(stage_name: str = "save-and-reuse", sharing: bool = False) -> SimpleN
     outer = sys.modules.get("given")
     sys.modules["given"] = given
     try:
-        exec(given_source(stage) or "", given.__dict__)
+        built = ROOT / "course" / "release" / stage.assignment / "given.py"
+        exec(built.read_text(encoding="utf-8") if built.is_file() else "", given.__dict__)
         namespace = dict(given.__dict__)
-        for cell in read_script(SOLUTIONS / f"{stage.module}.py"):
+        for cell in parse_python((SOLUTIONS / f"{stage.module}.py").read_text(encoding="utf-8")).cells:
             shares = "class SharedCache" in cell.source or "def generate_sharing" in cell.source
-            if cell.kind in ("setup", "solution") or (sharing and shares):
+            if (cell.grade_id and not cell.is_grade) or (sharing and shares):
                 exec(without_markers(cell.source), namespace)
     finally:
         if outer is None:
