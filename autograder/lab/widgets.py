@@ -167,16 +167,15 @@ class RequestLab(Shown):
     SAVED = SYSTEM + "Who are you?"
     NEXT = SYSTEM + "Where is he?"
 
-    def __init__(self, weights, tokenizer, saved: str = SAVED, next: str = NEXT) -> None:
+    def __init__(self, weights, tokenizer) -> None:
         self._tokenizer = tokenizer
         self._passes = Passes(weights)
-        self.saved_text, self.next_text = saved, next
         self._saved_pass: tuple[tuple[int, ...], Any] = ((), None)
         self._make_widgets()
 
     @property
     def request(self) -> NextRequest:
-        return NextRequest.of(self._tokenizer.encode(self.saved_text), self._tokenizer.encode(self.next_text))
+        return NextRequest.of(self._tokenizer.encode(self.saved.value), self._tokenizer.encode(self.next.value))
 
     def measure(self) -> tuple[float | None, float | None]:
         """Seconds of the next prompt, cold and with the shared prefix reused; None where it cannot be run."""
@@ -240,32 +239,27 @@ class RequestLab(Shown):
 
         look = {"style": _WIDE, "layout": {"width": "780px", "height": "120px"}}
         look["continuous_update"] = False  # each change is up to five passes, so not every letter is one
-        self.saved = w.Textarea(self.saved_text, description="Saved prompt", **look)
-        self.next = w.Textarea(self.next_text, description="Next prompt", **look)
+        self.saved = w.Textarea(self.SAVED, description="Saved prompt", **look)
+        self.next = w.Textarea(self.NEXT, description="Next prompt", **look)
         self.change = w.Button(
             description="Change one letter", tooltip="Changes the first letter of the next prompt's system part",
         )  # fmt: skip
         self.reset = w.Button(description="Reset", tooltip="Back to the two prompts of the start")
         self.output = w.HTML()
-        self._first = self.saved_text, self.next_text
-        self.saved.observe(self._edited, "value")
-        self.next.observe(self._edited, "value")
+        self.saved.observe(self._show, "value")
+        self.next.observe(self._show, "value")
         self.change.on_click(self._change_a_letter)
         self.reset.on_click(self._restart)
         self.box = w.VBox([self.saved, self.next, w.HBox([self.change, self.reset]), self.output])
-        self._show()
-
-    def _edited(self, _=None) -> None:
-        self.saved_text, self.next_text = self.saved.value, self.next.value
         self._show()
 
     def _change_a_letter(self, _=None) -> None:
         self.next.value = self.next.value[:1].swapcase() + self.next.value[1:]
 
     def _restart(self, _=None) -> None:
-        self.saved.value, self.next.value = self._first
+        self.saved.value, self.next.value = self.SAVED, self.NEXT
 
-    def _show(self) -> None:
+    def _show(self, _=None) -> None:
         self.output.value = self.results()
 
 

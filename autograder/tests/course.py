@@ -16,7 +16,7 @@ from autograder.judge.framework import checks_of
 from autograder.notebooks.build import build
 from autograder.places import ROOT
 from autograder.stages import find_stage
-from autograder.stages.samples import solved_cells
+from autograder.stages.samples import Wrong, solved_cells, submissions_of
 from autograder.tests.accounts import Account
 from autograder.tests.waiting import wait_until
 
@@ -98,6 +98,17 @@ class Course:
 
     def feedback(self, student):
         return self.path(student, "feedback", f"{STAGE.module}.html").read_text(encoding="utf-8")
+
+
+def hand_in_a_class(course, n_wrong):
+    """Right and wrong work, one that ends its process, one under another name."""
+    wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
+    for number, submission in enumerate(wrong[:n_wrong]):
+        course.hand_in(f"wrong-{number}", submission.sources(STAGE))
+    for name in ("anna", "Zo\u00eb M\u00fcller"):
+        course.hand_in(name)
+    course.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
+    course.hand_in("renamed", name="final (2).ipynb")
 
 
 def own_cell(source):

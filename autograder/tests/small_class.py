@@ -1,13 +1,9 @@
 """A class of sixteen for tests of what is shown about a class: handed in, and marked by `autograder grade`."""
 
-import os
-import subprocess
-import sys
-
 from autograder.stages.samples import solved_cells, submissions_of
+from autograder.tests.command import autograder
 from autograder.tests.course import STAGE, Course
 
-COMMAND = [sys.executable, "-m", "autograder"]
 HOSTILE = "<img src=x onerror=alert(1)>\"'&amp;"  # a student's name, as a folder may be called
 TURNED, AS_RECORDED = "turned\u202e", "turned?"  # one that cannot be shown, and is not graded
 SCRIPT = "</script><script>document.title = 'taken'</script>\x1b[31m"  # what a student's code says in an error
@@ -40,13 +36,3 @@ def raising(source):
     """The same functions, each of which raises an error with a text of the student's."""
     defined = [line for line in source.splitlines() if line.startswith("def ")]
     return "\n".join(f"{line.partition('(')[0]}(*args):\n    raise ValueError({SCRIPT!r})" for line in defined)
-
-
-def autograder(*arguments, cwd):
-    """Run the command in a folder; the completed process, with its text."""
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    result = subprocess.run(
-        [*COMMAND, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert "Traceback" not in result.stdout + result.stderr
-    return result

@@ -6,7 +6,7 @@ import pytest
 
 from autograder.judge.bugs import POSITIONS_RESET
 from autograder.stages.samples import submissions_of
-from autograder.tests.browser.jupyter import TOKEN, jupyter_lab
+from autograder.tests.browser.jupyter import TOKEN, jupyter_lab, mark_by_hand
 from autograder.tests.course import ALL, CHECKS, STAGE, Course
 
 WRITTEN = "why-positions"
@@ -77,13 +77,7 @@ def test_a_hand_mark_given_in_the_formgrader_survives_a_second_grading(page, for
     cell, box = panel(formgrader, WRITTEN)
     assert "needs_manual_grade" in box.get_attribute("class")
     assert "<script>" in cell.inner_text()  # as text
-    with page.expect_response(lambda r: "/formgrader/api/grade/" in r.url and r.request.method == "PUT"):
-        box.fill("1.5")
-        box.press("Tab")
-    comment = formgrader.locator(f"#{WRITTEN}-comment")
-    with page.expect_response(lambda r: "/formgrader/api/comment/" in r.url and r.request.method == "PUT"):
-        comment.fill("Say what wpe does with it.")
-        comment.press("Tab")
+    mark_by_hand(page, formgrader, WRITTEN)
     box.scroll_into_view_if_needed()
     page.screenshot(path=str(screenshots / "formgrader-hand-mark.png"))
     _, box = panel(formgrader, LOST)

@@ -7,7 +7,7 @@ import pytest
 
 from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.browser.hub import TEACHER, Hub, log_in
-from autograder.tests.browser.jupyter import NotebookPage
+from autograder.tests.browser.jupyter import NotebookPage, mark_by_hand
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course
 
 pytestmark = [
@@ -107,7 +107,7 @@ def test_a_stage_from_its_release_to_the_feedback_that_a_student_reads(hub, log_
     click_and_wait(teacher, row_of_the_stage(formgrader).locator(".collect a"), f"{STAGE.assignment}/collect")
     assert {p.parent.parent.name for p in hub.course.glob(f"submitted/*/{STAGE.assignment}/{NAME}")} == set(STUDENTS)
     mark_all(teacher, formgrader)
-    mark_by_hand(teacher, formgrader, hub, "bob")
+    mark_a_question(teacher, formgrader, hub, "bob")
     teacher.goto(f"{hub.address}/user/{TEACHER}/lab?reset")
     formgrader = manage_assignments(teacher)
     for step in ("generate", "release"):
@@ -154,7 +154,7 @@ def mark_all(page, formgrader):
         click_and_wait(page, link, f"{STAGE.assignment}/{name}/autograde")
 
 
-def mark_by_hand(page, formgrader, hub, student):
+def mark_a_question(page, formgrader, hub, student):
     """Manual Grading > the assignment > the notebook > the submission: points and a comment for the first question."""
     course = object.__new__(Course)
     course.folder = hub.course
@@ -167,11 +167,4 @@ def mark_by_hand(page, formgrader, hub, student):
     formgrader.locator("tbody tr:has-text('Submission #')").first.wait_for()
     formgrader.locator(f"tbody a[href*='{submission}']").first.click()
     formgrader.locator(f"input#{next(iter(CHECKS))}[placeholder]").wait_for()  # the page knows the scores
-    box = formgrader.locator(f"input#{WRITTEN}")
-    with page.expect_response(lambda r: "/formgrader/api/grade/" in r.url and r.request.method == "PUT"):
-        box.fill("1.5")
-        box.press("Tab")
-    comment = formgrader.locator(f"#{WRITTEN}-comment")
-    with page.expect_response(lambda r: "/formgrader/api/comment/" in r.url and r.request.method == "PUT"):
-        comment.fill("Say what wpe does with it.")
-        comment.press("Tab")
+    mark_by_hand(page, formgrader, WRITTEN)

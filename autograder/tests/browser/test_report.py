@@ -2,8 +2,9 @@
 
 import pytest
 
+from autograder.tests.command import autograder
 from autograder.tests.course import STAGE
-from autograder.tests.small_class import BUGS, HOSTILE, autograder, small_class
+from autograder.tests.small_class import BUGS, HOSTILE, small_class
 
 WIDTHS = (1280, 420)
 _COLUMN = "(rows, column) => rows.map(row => row.cells[column].innerText.trim())"

@@ -19,7 +19,7 @@ from autograder.judge.framework import checks_of
 from autograder.places import ROOT
 from autograder.stages import find_stage
 from autograder.stages.samples import Wrong, setup_cells, submissions_of
-from autograder.tests.cli.test_commands import COMMAND, autograder
+from autograder.tests.command import COMMAND, autograder
 from autograder.toolkit.model.load import model_folder
 
 STAGE = find_stage("save-and-reuse")

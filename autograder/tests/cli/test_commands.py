@@ -7,18 +7,8 @@ import sys
 
 import pytest
 
+from autograder.tests.command import autograder
 from autograder.toolkit.model.load import model_folder
-
-COMMAND = [sys.executable, "-m", "autograder"]
-
-
-def autograder(*arguments, cwd=None, **env):
-    """Run the command; the completed process, with its text."""
-    result = subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=120
-    )
-    assert "Traceback" not in result.stdout + result.stderr
-    return result
 
 
 def modules_after(statement):

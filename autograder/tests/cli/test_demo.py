@@ -1,7 +1,6 @@
 """`make demo`: real nbgrader on real notebooks, and what its table says about each."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -14,7 +13,7 @@ from autograder.judge.framework import checks_of
 from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, find_stage
 from autograder.stages.samples import Right, Wrong
-from autograder.tests.cli.test_commands import COMMAND
+from autograder.tests.command import autograder
 
 STAGE = find_stage("save-and-reuse")
 
@@ -23,13 +22,8 @@ STAGE = find_stage("save-and-reuse")
 def demo(tmp_path_factory):
     """The folder that `autograder demo` leaves, and what it prints."""
     folder = tmp_path_factory.mktemp("demo") / "class"
-    result = subprocess.run(
-        [*COMMAND, "demo", "--stage", STAGE.name, "--folder", str(folder)],
-        env={**os.environ, "COLUMNS": "160", "PATH": "/usr/bin:/bin"},  # the environment is not activated
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    without_environment = {"COLUMNS": "160", "PATH": "/usr/bin:/bin"}
+    result = autograder("demo", "--stage", STAGE.name, "--folder", folder, **without_environment)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder, result.stdout
 
@@ -117,8 +111,7 @@ def test_a_second_demo_replaces_the_first_and_nothing_else(demo, tmp_path):
     other = tmp_path / "mine"
     other.mkdir()
     (other / "work.txt").write_text("mine")
-    result = subprocess.run([*COMMAND, "demo", "--folder", str(other)], capture_output=True, text=True, check=False)
-    assert result.returncode == 2
+    assert autograder("demo", "--folder", other).returncode == 2
     assert (other / "work.txt").read_text() == "mine"
 
 

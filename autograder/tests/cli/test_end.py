@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from autograder.tests.cli.test_commands import COMMAND, autograder
+from autograder.tests.command import COMMAND, autograder
 from autograder.tests.course import STAGE, Course, own_cell
 from autograder.tests.waiting import wait_until
 from autograder.toolkit.model.load import model_folder

@@ -21,8 +21,9 @@ from autograder.report.collect import collect
 from autograder.report.drawing import score_histogram, seconds_histogram
 from autograder.report.page import page, short, shown
 from autograder.stages import find_stage
+from autograder.tests.command import autograder
 from autograder.tests.course import NAME, STAGE
-from autograder.tests.small_class import AS_RECORDED, HOSTILE, N_GRADED, N_NOT_GRADED, autograder, small_class
+from autograder.tests.small_class import AS_RECORDED, HOSTILE, N_GRADED, N_NOT_GRADED, small_class
 
 CHECKS = checks_of(STAGE.name)
 NAMES_BEGIN = "<h2>What to know"

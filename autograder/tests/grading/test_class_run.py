@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from autograder.stages.samples import Wrong, solved_cells, submissions_of
-from autograder.tests.course import CHECKS, STAGE, Course, own_cell
+from autograder.stages.samples import solved_cells
+from autograder.tests.course import CHECKS, STAGE, Course, hand_in_a_class
 from autograder.tests.marking import (
     AUTOGRADE,
     GRADE,
@@ -40,15 +40,10 @@ def class_(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("class") / "course")
     with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
         config.write(LIMITS)
-    wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
-    for number, submission in enumerate(wrong[:2]):
-        course.hand_in(f"wrong-{number}", submission.sources(STAGE))
-    for name in ("anna", "ben", "Zoë Müller"):
-        course.hand_in(name)
+    hand_in_a_class(course, n_wrong=2)
+    course.hand_in("ben")
     course.hand_in("unsolved", {})
-    course.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
     course.hand_in("looper", {mark: loops_when_writing(source) for mark, source in solved_cells(STAGE.name).items()})
-    course.hand_in("renamed", name="final (2).ipynb")
     (course.path("ben").parent / "timestamp.txt").write_text("2026-01-31 12:00:00 UTC")
     return course
 

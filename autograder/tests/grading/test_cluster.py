@@ -9,8 +9,7 @@ import socket
 
 import pytest
 
-from autograder.stages.samples import Wrong, submissions_of
-from autograder.tests.course import CHECKS, STAGE, Course, own_cell
+from autograder.tests.course import STAGE, Course, hand_in_a_class
 from autograder.tests.marking import GRADE, copy_of, files, left_over, marks, records, run, start
 from autograder.tests.waiting import wait_until
 
@@ -23,13 +22,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def class_(tmp_path_factory):
     course = Course(tmp_path_factory.mktemp("class") / "course")
-    wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
-    for number, submission in enumerate(wrong[:3]):
-        course.hand_in(f"wrong-{number}", submission.sources(STAGE))
-    for name in ("anna", "Zo\u00eb"):
-        course.hand_in(name)
-    course.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
-    course.hand_in("renamed", name="final (2).ipynb")
+    hand_in_a_class(course, n_wrong=3)
     course.hand_in("broken")
     course.path("broken").write_text("{", encoding="utf-8")
     return course
@@ -123,7 +116,7 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
         cluster.begin("anna", HandedIn(with_first, student_key(secret, "anna")))
     assert len(sent) == 2
     for data in sent:
-        assert secret not in data and secret.hex().encode() not in data and student_key(secret, "Zo\u00eb") not in data
+        assert secret not in data and secret.hex().encode() not in data and student_key(secret, "wrong-0") not in data
     assert class_.path("anna").read_bytes() in sent[1] and b"anna" not in sent[1].replace(
         class_.path("anna").read_bytes(), b""
     )

@@ -3,12 +3,11 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
 from autograder.grading.records import read_records
+from autograder.tests.command import autograder
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.marking import left_over, marks
 from autograder.tests.modes import works
@@ -174,9 +173,8 @@ def test_the_page_of_feedback_has_no_script_style_or_link_of_a_students(pages):
 def test_autograder_grade_does_the_same(course):
     with (course.folder / "nbgrader_config.py").open("a") as config:
         config.write(f"c.SubmissionExporter.display_run = True\nc.SubmissionExporter.display_seconds = {SECONDS}\n")
-    command = [sys.executable, "-m", "autograder", "grade", STAGE.name, "--force", "--course", str(course.folder)]
-    command += ["--student=draws", "--student=exits"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    students = ("--student=draws", "--student=exits")
+    run = autograder("grade", STAGE.name, "--force", "--course", course.folder, *students)
     assert run.returncode == 0, run.stderr
     assert "drawn by me\n" in text(others(course, "draws"))
     assert re.search(

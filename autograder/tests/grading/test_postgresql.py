@@ -5,8 +5,7 @@ import pytest
 from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.notebooks.build import build
 from autograder.places import ROOT
-from autograder.stages.samples import Wrong, submissions_of
-from autograder.tests.course import CHECKS, STAGE, Course, own_cell
+from autograder.tests.course import ALL, STAGE, Course, hand_in_a_class
 from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, marks, run, start
 
 pytestmark = pytest.mark.skipif(why_none() != "", reason=why_none() or "PostgreSQL is there")
@@ -22,11 +21,7 @@ def server():
 def courses(server, tmp_path_factory):
     """The same class twice: with its gradebook on the server, and in a file."""
     with_file = Course(tmp_path_factory.mktemp("courses") / "file")
-    wrong = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS))
-    with_file.hand_in("anna")
-    with_file.hand_in("Zoë")
-    with_file.hand_in("wrong", wrong.sources(STAGE))
-    with_file.hand_in("crasher", change=own_cell("import os\nos._exit(1)"))
+    hand_in_a_class(with_file, n_wrong=1)
     (with_file.path("anna").parent / "timestamp.txt").write_text("2026-01-31 12:00:00 UTC")
     on_server = copy_of(with_file, with_file.folder.parent / "server")
     (on_server.folder / "gradebook.db").unlink()
@@ -44,7 +39,7 @@ def test_both_commands_at_a_time_store_on_the_server_what_one_stores_in_a_file(c
     assert run(with_file, GRADE).returncode == 0
     stored = marks(on_server, server)
     assert stored == marks(with_file)
-    assert len(stored) == 4 and stored["anna"]["score"] == sum(c.points for c in CHECKS.values())
+    assert len(stored) == 5 and stored["anna"]["score"] == ALL
     assert not (on_server.folder / "gradebook.db").exists()
 
 
@@ -52,4 +47,4 @@ def test_nbgrader_exports_from_the_server(courses):
     on_server, _ = courses
     done = on_server.run("export")
     assert done.returncode == 0, done.stderr
-    assert "Zoë" in (on_server.folder / "grades.csv").read_text(encoding="utf-8")
+    assert "Zoë Müller" in (on_server.folder / "grades.csv").read_text(encoding="utf-8")

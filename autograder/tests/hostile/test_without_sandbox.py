@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import jupytext
 import pytest
@@ -14,6 +12,7 @@ from autograder.places import SOLUTIONS
 from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
 from autograder.stages.samples import solved_cells
+from autograder.tests.command import autograder
 from autograder.tests.course import CHECKS, STAGE, Course
 from autograder.tests.hostile.attacks import ZEROS
 
@@ -35,9 +34,7 @@ def course(tmp_path_factory):
 
 
 def test_autograder_grade_refuses_as_well(course):
-    command = [sys.executable, "-m", "autograder", "grade", STAGE.name, "--force", "--course", str(course.folder)]
-    environment = os.environ | WITHOUT
-    run = subprocess.run([*command, "--require-sandbox"], env=environment, capture_output=True, text=True, check=False)
+    run = autograder("grade", STAGE.name, "--force", "--course", course.folder, "--require-sandbox", **WITHOUT)
     assert run.returncode == 2
     assert "Nothing was graded. Not sandboxed: " in run.stdout + run.stderr
     assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}

@@ -59,6 +59,13 @@ def transformers_model(config: GPT2Config, seed: int):
     return model
 
 
+def saved_and_loaded(name: str, seed: int, folder):
+    """A model of transformers of one of the shapes, and the weights that are read from the folder it saves."""
+    model = transformers_model(SHAPES[name], seed)
+    model.save_pretrained(folder)
+    return model, load_model(folder)
+
+
 def logits_of(model, ids: list[int]) -> np.ndarray:
     """[n_seq, n_vocab]"""
     with torch.no_grad():
@@ -83,9 +90,7 @@ def lengths_to_the_limit(config: GPT2Config) -> list[int]:
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_position_of_every_shape(tmp_path, name):
     config = SHAPES[name]
-    model = transformers_model(config, seed=1)
-    model.save_pretrained(tmp_path)
-    weights = load_model(tmp_path)
+    model, weights = saved_and_loaded(name, 1, tmp_path)
     assert weights.config == config
     assert_same(model, weights, lengths_to_the_limit(config))
 
@@ -111,9 +116,7 @@ def clear_prompt(reference: Reference, n_prompt: int, n_new: int) -> list[int]:
 def test_greedy_text_with_the_cache(tmp_path, course, name):
     """50 tokens, or as many as the context has room for; the course's generate, and the judge without a cache."""
     config = SHAPES[name]
-    model = transformers_model(config, seed=2)
-    model.save_pretrained(tmp_path)
-    weights = load_model(tmp_path)
+    model, weights = saved_and_loaded(name, 2, tmp_path)
     reference = Reference(weights)
     n_prompt = min(4, config.n_ctx - 1)
     n_new = min(50, config.n_ctx - n_prompt + 1)
@@ -128,9 +131,7 @@ def test_greedy_text_with_the_cache(tmp_path, course, name):
 def test_the_courses_functions_at_every_position(tmp_path, course, name):
     """In one pass, in chunks, and on a saved prefix."""
     config = SHAPES[name]
-    model = transformers_model(config, seed=7)
-    model.save_pretrained(tmp_path)
-    weights = load_model(tmp_path)
+    model, weights = saved_and_loaded(name, 7, tmp_path)
     for n_seq in lengths_to_the_limit(config):
         ids = some_ids(config, n_seq, seed=n_seq)
         expected = logits_of(model, ids)
@@ -155,9 +156,7 @@ def generate_on_a_shared_prefix(course):
 def test_the_end_of_the_context(tmp_path, course, name):
     """One before the limit, exactly at it, and one past it, where every engine refuses."""
     config = SHAPES[name]
-    model = transformers_model(config, seed=8)
-    model.save_pretrained(tmp_path)
-    weights = load_model(tmp_path)
+    model, weights = saved_and_loaded(name, 8, tmp_path)
     reference = Reference(weights)
     for n_rows in (config.n_ctx - 1, config.n_ctx):  # rows of the cache: the last new id needs none
         n_new = min(3, n_rows)
