@@ -312,6 +312,6 @@ CASES = [
     Case("huge", reason="is 200 MB, more than 64 MB; clear the outputs", file=huge),
     Case("no-notebook", reason=f"There is no notebook in the submission; {NAME} is needed (found: {NAME}.txt).", file=renamed(f"{NAME}.txt")),
     Case("a-folder", reason="There is no notebook in the submission", file=a_folder_of_its_name),
-    Case("two-meant", reason="None of the notebooks is named", file=two_that_can_be_meant),
+    Case("two-meant", reason=f"None of the notebooks is named {NAME} (final.ipynb, final2.ipynb); rename the one", file=two_that_can_be_meant),
     Case("bad-time", reason="timestamp.txt does not hold a time", file=lambda path: (path.parent / "timestamp.txt").write_text("??")),
 ]  # fmt: skip

@@ -59,15 +59,6 @@ def test_cells_are_called_by_their_mark_or_by_their_place(notebook):
     assert [c.label for c in read_cells(path)] == ["cell 1", "prefill"]
 
 
-def test_of_a_copied_cell_the_same_copy_counts_as_when_grading(notebook):
-    path = notebook(cell("def prefill(): return 1", "prefill"), cell("def prefill(): return 2", "prefill"))
-    assert sources(path) == ["def prefill(): return 1"]
-
-
-def test_a_solution_that_became_a_markdown_cell_is_still_code(notebook):
-    assert sources(notebook(cell("def prefill(): pass", "prefill", cell_type="markdown"))) == ["def prefill(): pass"]
-
-
 def test_a_python_file_is_read_in_cells_or_whole(tmp_path):
     plain, percent = tmp_path / "plain.py", tmp_path / "percent.py"
     plain.write_text("def prefill():\n    pass\n")
