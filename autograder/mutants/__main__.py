@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -13,14 +12,11 @@ from autograder.toolkit.threads import use_one_thread
 
 def main() -> int:
     """Mark every one-step change of the solutions. Exit status 1 when one keeps all points and is not listed as
-    equivalent in its stage's equivalent.txt, or was caught before, or is given the name of a bug that is elsewhere."""
+    equivalent in its stage's equivalent.txt, or is given the name of a bug that is elsewhere."""
     parser = argparse.ArgumentParser(prog="python -m autograder.mutants", description=main.__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these (default: all)")
     parser.add_argument("--names", action="store_true", help="run all checks on each, for all names they give")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts to FILE")
-    parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="also list what was caught in FILE, and is not now"
-    )
     options = parser.parse_args()
     use_one_thread()  # before NumPy is imported
 
@@ -33,8 +29,7 @@ def main() -> int:
 
     try:
         stages = [find_stage(name) for name in options.stages] or GRADED_STAGES
-        before = json.loads(options.against.read_text(encoding="utf-8")) if options.against else None
-    except (UnknownStage, OSError, ValueError) as error:
+    except UnknownStage as error:
         parser.error(str(error))
     started = time.monotonic()
     mutants = [mutant for stage in stages if stage.graded for mutant in mutants_of(stage)]
@@ -47,10 +42,9 @@ def main() -> int:
         return 2
     if options.json:
         options.json.write_text(report.as_json(verdicts), encoding="utf-8")
-    print(report.text(verdicts, before))
+    print(report.text(verdicts))
     print(f"\n{len(verdicts)} mutants in {time.monotonic() - started:.0f} s")
-    lost = before and report.no_longer_caught(verdicts, before)
-    return 1 if report.survivors(verdicts) or lost or any(report.doubtful_names(verdicts)) else 0
+    return 1 if report.survivors(verdicts) or any(report.doubtful_names(verdicts)) else 0
 
 
 if __name__ == "__main__":

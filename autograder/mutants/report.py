@@ -64,11 +64,6 @@ def _homes(stage_name: str) -> set[tuple[str, str | None]]:
     return found | {(cell, key) for cell, key in listed}
 
 
-def no_longer_caught(verdicts: Iterable[Verdict], before: dict[str, Any]) -> list[Verdict]:
-    """Those that survive, where the verdicts in `before` say that the same mutant was caught."""
-    return [v for v in verdicts if not v.caught and before.get(v.stage, {}).get(v.id, {}).get("lost")]
-
-
 def as_json(verdicts: Iterable[Verdict]) -> str:
     """{stage: {id: verdict}}."""
     by_stage: dict[str, dict[str, Any]] = {}
@@ -77,7 +72,7 @@ def as_json(verdicts: Iterable[Verdict]) -> str:
     return json.dumps(by_stage, indent=1) + "\n"
 
 
-def text(verdicts: list[Verdict], before: dict[str, Any] | None) -> str:
+def text(verdicts: list[Verdict]) -> str:
     """The whole report."""
     lines = [f"{'stage':<16}{'mutants':>9}{'caught':>9}{'named':>9}{'equivalent':>12}{'survive':>9}"]
     left = survivors(verdicts)
@@ -96,7 +91,6 @@ def text(verdicts: list[Verdict], before: dict[str, Any] | None) -> str:
             f"{v.stage}  {v.id}  {v.slower:.1f} times" for v in verdicts if v.slower is not None
         ],
         "Names of bugs that are not at home in the changed cell": doubtful_names(verdicts),
-        "Caught before, and no longer": _ids(no_longer_caught(verdicts, before)) if before is not None else (),
     }
     for title, entries in sections.items():
         if entries := list(entries):

@@ -84,12 +84,6 @@ def test_survivors_are_those_that_no_list_explains(monkeypatch):
     assert report.stale(verdicts) == ["failure-modes  old", "failure-modes  bare"]
 
 
-def test_a_mutant_that_was_caught_before_is_told():
-    before = {"failure-modes": {"a": {"lost": ["x"]}, "b": {"lost": []}, "c": {"lost": ["x"]}}}
-    verdicts = [verdict("a"), verdict("b"), verdict("c", ["y"]), verdict("new")]
-    assert [v.id for v in report.no_longer_caught(verdicts, before)] == ["a"]
-
-
 def test_a_name_is_doubtful_in_a_cell_where_no_sample_has_that_mistake():
     of_lookup = {"lookup-longest-entry": "lookup-not-longest"}
     verdicts = [verdict("right", names=of_lookup), verdict("wrong", names=of_lookup, cell="render-chat")]
