@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from autograder.toolkit.model import GPT2Config
+from autograder.toolkit.timing import measure
 
 
 @dataclass(frozen=True)
@@ -41,21 +40,11 @@ def pass_bytes(config: GPT2Config, n_seq: int) -> int:
 def matrix_flops() -> float:
     """What NumPy's matrix product reaches on large matrices, in operations a second."""
     a, b = np.ones((1024, 3072), np.float32), np.ones((3072, 3072), np.float32)
-    return 2 * a.size * b.shape[1] / _best(lambda: a @ b, 5)
+    return 2 * a.size * b.shape[1] / measure(lambda: a @ b, repeats=5).best
 
 
 def read_bytes(n_threads: int) -> float:
     """What reading a large array reaches, in bytes a second: each thread looks for the largest of its part."""
     parts = [np.ones(2**25, np.float32) for _ in range(n_threads)]  # 128 MiB each, more than any cache holds
     with ThreadPoolExecutor(n_threads) as pool:
-        return sum(part.nbytes for part in parts) / _best(lambda: list(pool.map(np.max, parts)), 9)
-
-
-def _best(fn: Callable[[], object], repeats: int) -> float:
-    fn()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        fn()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+        return sum(part.nbytes for part in parts) / measure(lambda: list(pool.map(np.max, parts)), repeats=9).best

@@ -49,17 +49,15 @@ def write_pictures(reuse: Sequence[Reuse], weights: Any) -> None:
 def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
     """Time per request against the prefix's length."""
     lengths = [r.prefix for r in results]
+    names = {"cold": "cold", "control": "cold, another prefix (control)", "reused": "saved prefix reused"}
+    repeats = len(results[0].times["cold"].samples)
     return line_chart(
-        {
-            "cold": (lengths, [r.cold for r in results]),
-            "cold, another prefix (control)": (lengths, [r.control for r in results]),
-            "saved prefix reused": (lengths, [r.reused for r in results]),
-        },
+        {name: (lengths, [r.times[way] for r in results]) for way, name in names.items()},
         x_label="length of the prefix",
         x_unit="tokens",
         y_label="time per request",
         title="A saved prefix makes its length nearly free",
-        note=f"Suffix of {results[0].suffix} tokens; medians of {len(results[0].cold.samples)} runs, with quartiles. "
+        note=f"Suffix of {results[0].suffix} tokens; medians of {repeats} runs, with quartiles. "
         f"{date.today().isoformat()}.",
         model=weights,
     )

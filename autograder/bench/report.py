@@ -8,7 +8,7 @@ import numpy as np
 
 from autograder.bench.chat import CALLS, ChatTimes, in_words
 from autograder.bench.goals import SHARED, Goal
-from autograder.bench.reuse import Reuse
+from autograder.bench.reuse import WAYS, Reuse
 from autograder.bench.serving import BLOCK, ROOM, Served
 from autograder.bench.speed import DECODE, PREFILL, PREFIX, SUFFIX, THREADS, Speed
 from autograder.bench.tables import Table
@@ -29,7 +29,7 @@ def reuse_table(results: Sequence[Reuse], model: str) -> Table:
             str(r.prefix),
             str(r.suffix),
             f"{r.prefix + r.suffix} / {r.suffix}",
-            *(plain(m.median * 1e3) for m in (r.cold, r.control, r.reused, r.shared)),
+            *(plain(r.times[way].median * 1e3) for way in WAYS),
             f"{r.speedup:.1f}x",
         )
         for r in results

@@ -8,37 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from autograder.toolkit.timing import Comparison, Measurement, compare
+from autograder.toolkit.timing import Comparison, compare
 
 SUFFIX = 8
 PREFIXES = (16, 50, 100, 200, 400)
+# A request without a cache; one with another prefix as long, which was never saved; one that continues a clone of the
+# saved prefix; one that reads it where it is
+WAYS = ("cold", "control", "reused", "shared")
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """What one prefix length gave."""
+    """What one prefix length gave: the times of WAYS."""
 
     prefix: int
     suffix: int
     times: Comparison
-
-    @property
-    def cold(self) -> Measurement:
-        return self.times["cold"]
-
-    @property
-    def control(self) -> Measurement:
-        """A cold request with another prefix of the same length, which was never saved."""
-        return self.times["control"]
-
-    @property
-    def reused(self) -> Measurement:
-        return self.times["reused"]
-
-    @property
-    def shared(self) -> Measurement:
-        """A request that reads the saved prefix where it is, where `reused` continues a clone of it."""
-        return self.times["shared"]
 
     @property
     def speedup(self) -> float:

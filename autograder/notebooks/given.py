@@ -7,6 +7,7 @@ import builtins
 import hashlib
 import sys
 import textwrap
+from itertools import groupby
 from pathlib import Path
 
 from autograder.notebooks.errors import BuildError
@@ -79,13 +80,8 @@ def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:
     return text
 
 
-class _Import(tuple):
-    """(group, module, name or "", as or ""): sorts in the order in which imports are written."""
-
-    def __new__(cls, module: str, name: str = "", alias: str = ""):
-        root = module.split(".")[0]
-        group = 0 if root in sys.stdlib_module_names else 2 if root == "autograder" else 1
-        return super().__new__(cls, (group, bool(name), module, name, alias))
+# (group, whether it is from a module, module, what is imported of it): sorts in the order in which imports are written
+_Import = tuple[int, bool, str, str]
 
 
 def _imports(cell: ScriptCell, script: str) -> tuple[dict[str, _Import], bool]:
@@ -93,32 +89,27 @@ def _imports(cell: ScriptCell, script: str) -> tuple[dict[str, _Import], bool]:
     found: dict[str, _Import] = {}
     future = False
     for node in ast.walk(_parse(cell, script)):
-        if isinstance(node, ast.Import):
-            for a in node.names:
-                found[a.asname or a.name.split(".")[0]] = _Import(a.name, "", a.asname or "")
-        elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            future = True
-        elif isinstance(node, ast.ImportFrom) and node.module != "given":
-            for a in node.names:
-                found[a.asname or a.name] = _Import(node.module or "", a.name, a.asname or "")
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else None
+        future |= module == "__future__"
+        for alias in node.names if module not in ("__future__", "given") else ():
+            root = (module or alias.name).split(".")[0]
+            group = 0 if root in sys.stdlib_module_names else 2 if root == "autograder" else 1
+            bound = alias.asname or alias.name.split(".")[0]
+            found[bound] = group, module is not None, module or alias.name, ast.unparse(alias)
     return found, future
 
 
 def _import_lines(imports: list[_Import], future: bool) -> list[str]:
-    lines = ["from __future__ import annotations"] if future else []
-    previous = None
-    together: dict[tuple, list[str]] = {}
-    for group, is_from, module, name, alias in imports:
-        together.setdefault((group, is_from, module), []).append(f"{name or module} as {alias}" if alias else name)
-    for (group, is_from, module), names in together.items():
-        if group != previous and lines:
-            lines.append("")
-        previous = group
-        if is_from:
-            lines.append(f"from {module} import {', '.join(names)}")
-        else:
-            lines += [f"import {name or module}" for name in names]
-    return lines
+    groups = ["from __future__ import annotations"] if future else []
+    for _, group in groupby(imports, key=lambda found: found[0]):
+        lines = []
+        for (is_from, module), same in groupby(group, key=lambda found: found[1:3]):
+            names = [name for *_, name in same]
+            lines += [f"from {module} import {', '.join(names)}"] if is_from else [f"import {name}" for name in names]
+        groups.append("\n".join(lines))
+    return "\n\n".join(groups).split("\n")
 
 
 def _parse(cell: ScriptCell, script: str) -> ast.Module:
