@@ -1,4 +1,4 @@
-"""Notebooks are read as they come: from any tool, of any format version, damaged or not."""
+"""What is read of a notebook, whatever it says of itself. Other tools, versions and damage: tests/broken/cases.py."""
 
 import json
 
@@ -24,35 +24,9 @@ def test_a_cell_keeps_what_it_says_it_is():
     assert (read.is_solution, read.is_grade, read.tags) == (True, False, ("chart",))
 
 
-def test_sources_may_be_lists_of_lines():
-    assert parse({"cells": [code(["a = 1\n", "b = 2"])]}).cells[0].source == "a = 1\nb = 2"
-
-
-def test_format_version_3_has_worksheets_and_input():
-    old = {
-        "worksheets": [{"cells": [{"cell_type": "code", "input": "x = 1"}, {"cell_type": "heading", "source": "T"}]}]
-    }
-    assert [(c.type, c.source) for c in parse(old).cells] == [("code", "x = 1"), ("markdown", "T")]
-
-
-def test_a_later_format_version_is_read_as_far_as_it_is_alike():
-    assert parse({"cells": [code("x = 1")], "nbformat": 5, "nbformat_minor": 2}).cells[0].source == "x = 1"
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_byte_order_marks_are_understood(encoding):
-    data = json.dumps({"cells": [code("name = 'Grüße'")]}, ensure_ascii=False).encode(encoding)
-    assert parse_document(data, "work.ipynb").cells[0].source == "name = 'Grüße'"
-
-
 def test_line_ends_of_any_system_become_unix_ones():
     data = json.dumps({"cells": [code("a = 1\r\nb = 2\rc = 3")]}, indent=1).replace("\n", "\r\n").encode()
     assert parse_document(data, "work.ipynb").cells[0].source == "a = 1\nb = 2\nc = 3"
-
-
-def test_entries_that_are_no_cells_are_counted_and_left_out():
-    read = parse({"cells": [code("x = 1"), "not a cell", None]})
-    assert (len(read.cells), read.skipped) == (1, 2)
 
 
 def test_marks_of_the_wrong_type_are_as_good_as_none():
@@ -77,13 +51,8 @@ def test_the_kernel_is_known_by_its_language(metadata, language):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "is empty"),
         (b'{"cells": [\n{', "not valid JSON (line 2)"),
-        (b'{"cells": [\n<<<<<<< HEAD\n', "merge conflict"),
-        (b"[" * 100_000, "cannot be read|not valid JSON|not a notebook"),
-        (b"[]", "is not a notebook"),
         (b'{"metadata": {}}', "no list of cells"),
-        (b"\x89PNG\r\n\x1a\n\xff", "not a text file"),
         (b'{"cells": [' + b"{}," * 20_000 + b"{}]}", "has 20001 cells, more than 20000"),
     ],
 )
@@ -91,8 +60,7 @@ def test_what_is_no_notebook_is_refused_in_one_sentence(data, reason):
     with pytest.raises(NotebookError) as refused:
         parse_document(data, "work.ipynb")
     message = str(refused.value)
-    assert any(part in message for part in reason.split("|"))
-    assert "work.ipynb" in message and "\n" not in message and message.endswith(".")
+    assert reason in message and "work.ipynb" in message and "\n" not in message and message.endswith(".")
 
 
 @pytest.mark.parametrize("value", [b"{}", b"[]", b'""'])
