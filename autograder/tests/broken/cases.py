@@ -121,7 +121,7 @@ def of_colab(notebook):
 
 
 def of_version_3(notebook):
-    cells = [{**c, "input": c.pop("source")} if c["cell_type"] == "code" else c for c in notebook["cells"]]
+    cells = [{"input": c.pop("source"), **c} if c["cell_type"] == "code" else c for c in notebook["cells"]]
     notebook.clear()
     notebook.update(worksheets=[{"cells": cells}], nbformat=3, nbformat_minor=0, metadata={"name": ""})
 
