@@ -1145,9 +1145,9 @@ record("near miss, with fallback", diverged, fallback_cost.against(drift_cost))
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """The key, a string, under which the cache of these ids may be found again.
 
-    token_ids: a list of at least one id. All others are strings, of any length, with any characters: the fingerprints
-    of model and tokenizer, the dtype and the layout of the stored arrays ("float32", "n_head, n_seq, head_dim"), how
-    positions are counted ("wpe from 0"), and the tenant.
+    token_ids: a list of at least one id, of any vocabulary, so up to 200,000 and more. All others are strings, of any
+    length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored arrays
+    ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
     Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
     keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not [12, 3]. If the
     key is a digest, it keeps at least 64 bits (16 hexadecimal digits), so that keys are not equal by chance either.

@@ -15,7 +15,7 @@ from typing import Any
 
 from autograder.grading.notes import Note, Notes
 from autograder.judge.bugs import NOT_FINISHED
-from autograder.judge.framework import Check, Result, checks_of, in_lines, run_check
+from autograder.judge.framework import Check, Result, checks_of, in_lines, in_places, run_check
 from autograder.judge.student import Student, StudentError
 from autograder.notebooks.regions import called
 from autograder.plain_text import one_line
@@ -105,6 +105,11 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Res
     return result
 
 
+def _top(place: str) -> str:
+    """The function or class that a place is, or is in."""
+    return place.partition(".")[0]
+
+
 def _missing_name(error: dict[str, Any]) -> str:
     """The function that is asked for, or that one of the student's calls, and that is not there."""
     found = re.match(r"name '(\w+)' is not defined", error["message"]) if error["type"] == "NameError" else None
@@ -169,11 +174,15 @@ class _Session:
 
     def beginning_below(self, result: Result, earlier: Iterable[Result]) -> Result:
         """The result; where its cause is not known and a function that its own uses fails too, with that to look at."""
-        used = self._used_by(result.function) if not (result.passed or result.root) else set()
-        below = next((other for other in earlier if not other.passed and other.function in used), None)
+        if result.passed or result.root or not result.places:
+            return result
+        first = _top(result.places[0])
+        used = self._used_by(first) | set(map(_top, result.places)) - {first}
+        failed = [other for other in earlier if not other.passed and other.places]
+        below = next((other for other in failed if {*map(_top, other.places)} <= used), None)
         if below is None:
             return result
-        look = f'Begin with the check "{below.title}": {result.function} uses {below.function}.'
+        look = f'Begin with the check "{below.title}": {first} builds on {in_places(below.places)}.'
         return replace(result, look=in_lines(look))
 
     def _used_by(self, function: str) -> set[str]:

@@ -50,7 +50,7 @@ class Result:
     is set when a known one explains the failure. points is the check's own number until the gradebook's takes its
     place, with the score in proportion. broke: the place in the judge where it met a value that it is not prepared for;
     for the maintainer. figures: the message's, as a table's rows. root: the same for failures of one cause; empty where
-    that is not known. function: the one that the failure is about.
+    that is not known. places: the functions and methods that can be at fault, first the one that the failure is about.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Result:
     cause: str = ""
     figures: dict[str, str] = field(default_factory=dict)
     root: str = ""
-    function: str = ""
+    places: tuple[str, ...] = ()
 
     def told(self, level: int = 3) -> str:
         """The levels up to this one, a line for each sentence."""
@@ -189,23 +189,40 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     """error: what the student's code raised, where that is the failure."""
     bug = failure.bug
     cause = bug.sentence if bug else error.cause if error else ""
-    given = [name for stage in earlier_stages(find_stage(check.stage)) for name in stage.functions]
-    function = student.function_meant(failure.detail, given)
+    stage = find_stage(check.stage)
+    given = [name for earlier in earlier_stages(stage) for name in earlier.functions]
+    places = student.places(failure.detail, stage.functions, given)
+    if bug is INPUT_CHANGED:
+        places = places[:1]
+    where, call = in_places(places), "they call" if len(places) > 1 else "it calls"
+    look, root = f"Look in {where}, and in what {call}." if places else "", bug.key if bug else ""
     if error:
-        look, root = error.look, error.root
-    elif bug and bug.look:
-        look, root = f"Look at {bug.look}, in {function}.", bug.key
-    else:
-        look, root = f"Look in {function}, and in what it calls.", bug.key if bug else ""
+        others = [place for place in places if place.rpartition(".")[2] != error.function] if error.look else []
+        then = f"Then look in {in_places(others)}, and in what {'they call' if others[1:] else 'it calls'}."
+        look, root = in_lines(error.look, *[then] * bool(others)), error.root
+    elif bug and bug.look and places:
+        look = f"Look at {bug.look}, in {where} or what {call}."
     return check.failed(
         in_lines(failure.prop or check.property, failure.detail),
         bug,
-        look=in_lines(look),
+        look=look,
         cause=in_lines(cause),
         figures=failure.figures,
         root=failure.detail if bug is INPUT_CHANGED else root,
-        function=function,
+        places=tuple(places),
     )
+
+
+def in_places(places: Iterable[str]) -> str:
+    """Functions and methods in words, those of a class together: "f, LayerCache.append and ModelCache (clone, len)"."""
+    methods: dict[str, list[str]] = {}
+    for place in places:
+        of_class, _, method = place.rpartition(".")
+        methods.setdefault(of_class or place, []).extend([method] if of_class else [])
+    words = [
+        f"{name} ({', '.join(some)})" if len(some) > 1 else ".".join([name, *some]) for name, some in methods.items()
+    ]
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def in_lines(*sentences: str) -> str:

@@ -24,6 +24,10 @@ from autograder.worker.protocol import HEAD_BYTES, MAX_FRAME_BYTES, decode
 from autograder.worker.runtime import MAX_REPLY_BYTES, Runtime
 from autograder.worker.values import MAX_DEPTH, PLAIN
 
+CACHE = {  # what making and reading a cache takes
+    "make_cache": ("ModelCache.__init__", "ModelCache.layers", "LayerCache.append"),
+    "read_cache": ("ModelCache.layers", "LayerCache.keys", "LayerCache.values"),
+}
 MAX_BYTES_TOGETHER = 4_000_000  # of the answers to many calls
 
 
@@ -64,6 +68,11 @@ class StudentError(Exception):
         if self._place:
             return f"Look at {self._place}"
         return f"Look in {self.name}, at what it returns." if self.kind == "bad-result" else ""
+
+    @property
+    def function(self) -> str:
+        """The function that raised, where that is known."""
+        return str(self.where.get("function")) if self.where else ""
 
     @property
     def cause(self) -> str:
@@ -108,7 +117,8 @@ class Student:
         self._room = Room()
         self.last: tuple[str, Any] | None = None  # what was asked for last, and what came
         self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
-        self._asked: list[str] = []  # in this check: functions and classes
+        self._asked: list[str] = []  # in this check: functions, and methods with their class
+        self._classes: dict[int, str] = {}  # of the objects behind handles
         self._raised: dict[str, StudentError] = {}  # in this check, by sentence
         self.watched: Collection[str] = ()  # functions that must leave their arguments as they were
         self._elsewhere = False
@@ -324,23 +334,42 @@ class Student:
             self.gone = error
             raise
         self.last = (name, reply.get("value"))
-        if request["op"] in ("call", "calls", "make_cache"):
-            self._asked.append(name)
+        self._asked += self._asked_by(request)
+        if "class" in reply and type(reply.get("value")) is int:
+            self._classes[reply["value"]] = one_line(str(reply["class"]), 80)
         if isinstance(reply.get("error"), dict):
             error = StudentError(name, reply["error"])
             self._raised.setdefault(error.sentence, error)
             raise error
         return reply
 
-    def function_meant(self, sentence: str, given: Collection[str] = ()) -> str:
-        """The function or class that a failure's sentence is about: its subject, the watched one, or the last asked.
+    def _asked_by(self, request: dict[str, Any]) -> Iterator[str]:
+        """What of the student's a request runs or reads: functions, and methods and attributes with their class."""
+        op, about = request["op"], self._classes.get(request.get("handle", 0), "")
+        if op in ("make_cache", "read_cache"):
+            yield from CACHE[op]
+        elif op in ("call", "calls"):
+            yield request["name"] + (".__init__" if request["name"][:1].isupper() else "")
+        elif op == "length":
+            yield f"{about}.__len__"
+        elif op in ("method", "attribute"):
+            yield f"{about}.{request['name']}"
+        elif op == "methods":
+            yield from (f"{about}.{name}" for name, _ in request["calls"])
 
-        given: those that are not the student's to write, and so are none of them.
+    def places(self, sentence: str, written: Collection[str], given: Collection[str]) -> list[str]:
+        """The functions and methods that can be at fault: those that were asked, a failure's subject first.
+
+        written: the functions and classes of the stage. given: those of earlier stages, which are right.
         """
-        asked = [name for name in self._asked if name not in given]
-        last = asked[-1:] or ["your code"]
+        asked = [name for name in dict.fromkeys(self._asked) if self._may_be_wrong(name, written, given)]
         subject = [*re.findall(r"\w+", sentence)[:3], *re.findall(r"(\w+) returned as if", sentence)]
-        return next(name for name in (*subject, *self.watched, *last) if name in asked or name in last)
+        return sorted(asked, key=lambda name: name not in subject)
+
+    @staticmethod
+    def _may_be_wrong(name: str, written: Collection[str], given: Collection[str]) -> bool:
+        of_class, method = name.rpartition(".")[::2]
+        return of_class in written if of_class or "." in name else method not in given
 
     def error_in(self, sentence: str) -> StudentError | None:
         """The error that a sentence about the answers tells; None where it tells none."""
@@ -372,7 +401,7 @@ class Student:
 
     def release_all(self) -> None:
         """Let go of every object handed out; called after each check."""
-        self._asked, self._raised = [], {}
+        self._asked, self._raised, self._classes = [], {}, {}
         if self._gone is not None:
             self._held.append(self._gone)
             self._gone = None

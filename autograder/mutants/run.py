@@ -15,6 +15,7 @@ from autograder.grading.grade import Limits, SubmissionResult, grade_submission
 from autograder.grading.machine import default_jobs
 from autograder.judge.cases import forget_passes
 from autograder.judge.framework import Check, Result, checks_of
+from autograder.mutants.hints import reaches
 from autograder.mutants.mutate import changes_of
 from autograder.notebooks.given import given_source
 from autograder.notebooks.regions import defined_names
@@ -40,9 +41,18 @@ class Mutant:
     source: str  # of the whole cell
 
     @property
+    def function(self) -> str:
+        """The function, class or method that is changed, such as LayerCache.append; empty outside of any."""
+        return self.id.partition(": ")[0]
+
+    @property
+    def solved(self) -> dict[str, str]:
+        """The solution cells, by mark."""
+        return {**solved_cells(self.stage.name), self.cell: self.source}
+
+    @property
     def cells(self) -> list[Cell]:
-        solved = {**solved_cells(self.stage.name), self.cell: self.source}
-        return [*setup_cells(self.stage.name), *(Cell(mark, source) for mark, source in solved.items())]
+        return [*setup_cells(self.stage.name), *(Cell(mark, source) for mark, source in self.solved.items())]
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Verdict:
 
     lost: the checks that it failed; only the first unless all were asked for.
     names: the key of the bug that a failed check names, by check.
+    astray: where a failed check says to look, by check, where that does not reach what was changed.
     broken: a sentence for each check that could not judge what the mutant returned.
     warnings: what the judge's own process warned of.
     slower: how many times the solution's seconds it took; None where that was not remarkable, or not asked.
@@ -61,6 +72,7 @@ class Verdict:
     id: str
     lost: tuple[str, ...]
     names: dict[str, str]
+    astray: dict[str, str]
     broken: tuple[str, ...]
     warnings: tuple[str, ...]
     seconds: float
@@ -174,6 +186,7 @@ class _Marker:
             id=mutant.id,
             lost=tuple(r.id for r in lost),
             names={r.id: r.bug.key for r in lost if r.bug is not None},
+            astray={r.id: r.look for r in lost if r.look and not reaches(r.look, mutant.function, mutant.solved)},
             broken=tuple(note.sentence for note in result.notes if note.kind == "check-broke"),
             warnings=tuple(sorted({f"{Path(w.filename).name}, line {w.lineno}: {w.message}" for w in warned})),
             seconds=result.seconds,

@@ -65,10 +65,25 @@ class AsString:
 class ByteTokenizer:
     """Arrives as the tokenizer of random chat models, one token for each byte."""
 
+    turned: bool = False
+
     def arrive(self, runtime):
         from autograder.toolkit.chat import byte_tokenizer
 
-        return byte_tokenizer()
+        return byte_tokenizer(self.turned)
+
+
+@dataclass(frozen=True)
+class PlainRender:
+    """Arrives as a function like render_chatml that writes no ChatML."""
+
+    def arrive(self, runtime):
+        return plain_render
+
+
+def plain_render(messages: list[dict[str, str]], add_generation_prompt: bool = False) -> str:
+    lines = [f"{message['role']}> {message['content']}\n" for message in messages]
+    return "".join(lines) + ("assistant> " if add_generation_prompt else "")
 
 
 @dataclass(frozen=True)
@@ -107,7 +122,8 @@ class Model:
 
 
 _KIND = "__kind__"
-_KINDS = {c.__name__: c for c in (Handle, Entry, AsTuple, AsString, ByteTokenizer, KeysOfBits, Function, Model)}
+_CLASSES = (Handle, Entry, AsTuple, AsString, ByteTokenizer, PlainRender, KeysOfBits, Function, Model)
+_KINDS = {c.__name__: c for c in _CLASSES}
 
 
 def wire(value: Any) -> Any:

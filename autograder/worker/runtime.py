@@ -73,7 +73,10 @@ class Runtime:
         make_cache, read_cache, release, read_file, write_file, file_exists.
         """
         try:
-            return getattr(self, "_op_" + request["op"])(request)
+            reply = getattr(self, "_op_" + request["op"])(request)
+            if request["op"] == "make_cache" or request.get("returns") == "handle":
+                reply["class"] = _sayable(type(self.handles.get(reply.get("value"))).__name__, MAX_LINE)
+            return reply
         except BadResult as error:
             return {"error": _bad_result(_sayable(str(error), MAX_MESSAGE))}
         except BaseException as error:

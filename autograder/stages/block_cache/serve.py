@@ -5,14 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from autograder.judge.bugs import POSITIONS_RESET
-from autograder.judge.cases import Cases, JudgeModel
-from autograder.judge.compare import expect_close
+from autograder.judge.cases import Cases, JudgeModel, random_judge_model
+from autograder.judge.compare import Suspects, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Handle, Student
 from autograder.judge.words import tokens
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.plain_store import PlainStore
-from autograder.stages.block_cache.shared import STAGE, STRONG, context_of, make_cache, make_store, same_rows
+from autograder.stages.block_cache.shared import (
+    STAGE,
+    STRONG,
+    blocks_of,
+    context_of,
+    make_cache,
+    make_store,
+    same_rows,
+)
 
 AXES = ("id",)
 
@@ -77,24 +85,44 @@ def serve_keeps_apart(student: Student, cases: Cases) -> None:
 
 
 def _expect_own_blocks(student: Student, cases: Cases, model: JudgeModel, size: int) -> None:
-    """Tenant a's blocks of a prompt hold other rows than the model's: a's answer shows them, and b's does not."""
-    ids = cases.ids(model, 2 * size + 1, "own")
-    kv = model.reference.run(ids[: 2 * size]).kv
+    """Tenant a's blocks of a prompt hold other rows than the model's: a's answer shows them, and b's does not.
+
+    So it does for other weights, and once these blocks are evicted and such with still other rows stored.
+    """
+    ids, last = cases.ids(model, 2 * size + 1, "own"), 2 * size
     rng = cases.rng("altered")
-    altered = np.array(kv, np.float32)
-    altered += altered.std() * rng.normal(size=altered.shape).astype(np.float32)
-    expected = model.reference.run(ids[2 * size :], past=[(k, v) for k, v in altered.astype(np.float64)]).logits[-1]
     store = make_store(student, 20, size)
-    student.method(store, "put", ids[: 2 * size], context_of("a"), make_cache(student, altered), returns="none")
-    answer = student.array("serve", store, ids, model, context_of("b"))
-    of_a = [(bugs.TENANTS_SHARE, lambda: expected)]
-    where = f"with the prompt stored for another tenant, {model.about}"
-    right = model.reference.logits(ids)[-1]
-    expect_close(answer, right, name="serve", axes=AXES, where=where, suspects=of_a)
-    answer = student.array("serve", store, ids, model, context_of("a"))
-    where = f"with other rows in the tenant's own blocks, {model.about}"
-    unused = [(bugs.BLOCKS_UNUSED, lambda: right)]
-    expect_close(answer, expected, name="serve", axes=AXES, where=where, suspects=unused)
+
+    def altered() -> np.ndarray:
+        rows = np.array(model.reference.run(ids[:last]).kv, np.float32)
+        return rows + rows.std() * rng.normal(size=rows.shape).astype(np.float32)
+
+    def put(token_ids: list[int], rows: np.ndarray) -> None:
+        student.method(store, "put", token_ids, context_of("a"), make_cache(student, rows), returns="none")
+
+    def expect_answer(weights: JudgeModel, tenant: str, rows: np.ndarray | None, where: str, other: Suspects) -> None:
+        answer = student.array("serve", store, ids, weights, context_of(tenant))
+        expected = _after(weights, ids[last:], rows) if rows is not None else weights.reference.logits(ids)[-1]
+        expect_close(answer, expected, name="serve", axes=AXES, where=f"{where}, {model.about}", suspects=other)
+
+    rows = altered()
+    put(ids[:last], rows)
+    of_a = [(bugs.TENANTS_SHARE, lambda: _after(model, ids[last:], rows))]
+    unused = [(bugs.BLOCKS_UNUSED, lambda: model.reference.logits(ids)[-1])]
+    expect_answer(model, "b", None, "with the prompt stored for another tenant", of_a)
+    expect_answer(model, "a", rows, "with other rows in the tenant's own blocks", unused)
+    twin = random_judge_model(model.config, cases.number("twin", size))
+    expect_answer(twin, "a", rows, "with the same blocks and prompt, and other weights", ())
+    again = altered()
+    put(cases.ids(model, 20 * size, "evicts"), np.repeat(again, 10, axis=-2))
+    put(ids[:last], again)
+    if same_rows(student.method(store, "match", ids, context_of("a")), blocks_of(again, size, 2)):
+        expect_answer(model, "a", again, "with still other rows in the same blocks", ())
+
+
+def _after(model: JudgeModel, ids: list[int], rows: np.ndarray) -> np.ndarray:
+    """The logits after ids that follow these rows."""
+    return model.reference.run(ids, past=[(k, v) for k, v in rows.astype(np.float64)]).logits[-1]
 
 
 def _expect_refused(student: Student, cases: Cases, model: JudgeModel, size: int) -> None:

@@ -15,8 +15,8 @@ from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE, chatml
 from autograder.toolkit.chat.config import LlamaConfig
-from autograder.toolkit.chat.tokenizer import byte_tokenizer
-from autograder.worker.arguments import ByteTokenizer
+from autograder.toolkit.chat.tokenizer import ChatTokenizer, byte_tokenizer
+from autograder.worker.arguments import ByteTokenizer, PlainRender, plain_render
 
 SHAPE = LlamaConfig(2, 4, 2, n_embd=24, n_inner=31, n_ctx=420, n_vocab=259, rope_theta=2000.0, tied=False)
 N_NEW = 6
@@ -37,18 +37,22 @@ class Turn:
 
 @dataclass
 class Conversation:
-    """A conversation by the judge's model. The margin is that of the closest decision."""
+    """A conversation by the judge's model. The margin is that of the closest decision.
+
+    other: whether its tokenizer and its render are not those of the notebook.
+    """
 
     model: JudgeLlama
+    other: bool = False
     messages: list[dict[str, str]] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     margin: float = np.inf
     _known: list[int] = field(default_factory=list)
 
     def send(self, text: str) -> Turn:
-        tokenizer, reference = byte_tokenizer(), self.model.reference
+        tokenizer, reference = byte_tokenizer(self.other), self.model.reference
         self.messages.append({"role": "user", "content": text})
-        ids = tokenizer.encode(chatml(self.messages, True))
+        ids = tokenizer.encode((plain_render if self.other else chatml)(self.messages, True))
         common = next((i for i, (a, b) in enumerate(zip(ids, self._known, strict=False)) if a != b), len(self._known))
         run = reference.run(ids)
         new_ids = []
@@ -73,7 +77,8 @@ def clear_conversation(cases, texts: tuple[str, ...], kind: str) -> Conversation
     """Of a random model for which no decision is close.
 
     kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids, with a special token in them
-    that ends nothing; "text" for answers of letters; "ends" for letters, where the first answer stops at the end token.
+    that ends nothing; "text" for answers of letters; "ends" for letters, where the first answer stops at the end token;
+    "other" for the same with another tokenizer and another render.
     """
     return _conversation(cases.number("chat", kind), texts, kind)
 
@@ -82,25 +87,26 @@ def clear_conversation(cases, texts: tuple[str, ...], kind: str) -> Conversation
 def _conversation(seed: int, texts: tuple[str, ...], kind: str) -> Conversation:
     for attempt in range(60):
         model = random_judge_llama(SHAPE, seed + attempt)
-        talk = Conversation(model if kind == "bytes" else _of_letters(model))
+        tokenizer, ends_early = byte_tokenizer(kind == "other"), kind in ("ends", "other")
+        talk = Conversation(model if kind == "bytes" else _of_letters(model, tokenizer), kind == "other")
         if kind != "text":
             said = talk.send(texts[0]).new_ids
-            end, other = byte_tokenizer().end_id, byte_tokenizer().encode("<|endoftext|>")[0]
-            pair = (end, said[3]) if kind == "ends" else (other, said[0])
-            talk = Conversation(_swapped(talk.model, *pair))
+            end, special = tokenizer.end_id, tokenizer.encode("<|endoftext|>")[0]
+            pair = (end, said[3]) if ends_early else (special, said[0])
+            talk = Conversation(_swapped(talk.model, *pair), kind == "other")
         for text in texts:
             talk.send(text)
         known = all(b.shared >= a.prompt + len(a.new_ids) for a, b in pairwise(talk.turns))
         ends = [turn.rows == turn.prompt + len(turn.new_ids) for turn in talk.turns]
-        fits = (not known and not any(ends)) if kind == "bytes" else (ends[0] == (kind == "ends"))
+        fits = (not known and not any(ends)) if kind == "bytes" else (ends[0] == ends_early)
         if talk.margin > CLEAR and fits:
             return talk
     raise AssertionError(f"no clear conversation of kind {kind} in 60")
 
 
-def _of_letters(model: JudgeLlama) -> JudgeLlama:
+def _of_letters(model: JudgeLlama, tokenizer: ChatTokenizer) -> JudgeLlama:
     """The same model, of which all logits but those of letters are 0."""
-    head, tokenizer = model.weights.head.copy(), byte_tokenizer()
+    head = model.weights.head.copy()
     letters = [tokenizer.encode(letter)[0] for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"]
     head[[i for i in range(len(head)) if i not in letters]] = 0
     return model.patched("lm_head.weight", head)
@@ -142,8 +148,19 @@ def chat_reuse(student, cases):
                 )
             if work is not None and not reuse and work < least:
                 raise Failure(None, f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
+    given(student, cases)
     again(student, cases)
     refused(student, cases)
+
+
+def given(student, cases):
+    """A conversation with another tokenizer, which ends answers with another id, and with another render."""
+    talk = clear_conversation(cases, TEXTS[:2], "other")
+    chat = student.handle("Chat", talk.model, ByteTokenizer(turned=True), render=PlainRender())
+    for number, turn in enumerate(talk.turns, 1):
+        if send(student, chat, turn.text, talk.model)[0] != turn.new_ids:
+            detail = f"In turn {number} with another tokenizer and another render, other ids came back."
+            raise Failure("A Chat uses the tokenizer and the render that it is given.", detail)
 
 
 def again(student, cases):

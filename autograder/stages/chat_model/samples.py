@@ -332,6 +332,12 @@ WRONG = [
           "        self.cache, self.cached_ids = cache, (",
           "        if each and len(new_ids) < n_new:\n            each(token_id)\n"
           "        self.cache, self.cached_ids = cache, (", "chat-reuse", bug="each-not-called"),
+    wrong("own-render", "the notebook's template in place of the one that is given", "chat",
+          "self.render(messages", "render_chatml(messages", "chat-reuse"),
+    wrong("own-tokenizer", "the notebook's tokenizer in place of the one that is given", "chat",
+          "tokenizer, self.reuse, self.render = weights, tokenizer,",
+          "tokenizer, self.reuse, self.render = weights, byte_tokenizer(),", "chat-reuse"),
+    wrong("end-is-2", "the end token of one tokenizer", "chat", "!= self.tokenizer.end_id:", "!= 2:", "chat-reuse"),
     wrong("reuse-for-ever", "reuse is what it was at first", "chat", "if self.reuse else 0",
           "if self.__dict__.setdefault('first', self.reuse) else 0", "chat-reuse"),
     wrong("refused-forgets", "a refused message empties the cache", "chat", "        begin = time.perf_counter()",

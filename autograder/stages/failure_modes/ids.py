@@ -262,7 +262,7 @@ def explain_miss(student: Student, cases: Cases) -> None:
             raise Failure(None, "The line does not begin with common=C of N.")
         named = re.findall(r"(?<![\w.-])(?:\d+|end)(?!\w|\.\d)", line[begin.end() :])
         wanted = _next_ids(stored, live)
-        holds = len(named) <= 12 and _in_order(named, wanted)
+        holds = len(named) <= 12 and _in_order(named, wanted) and not _both_ways(named, wanted, len(stored) + len(live))
         return int(begin[1]), int(begin[2]), wanted if holds else tuple(named)
 
     def right(stored: Ids, live: Ids) -> tuple:
@@ -280,6 +280,14 @@ def _next_ids(stored: Ids, live: Ids) -> tuple[str, str]:
     n = common(stored, live)
     one, two = (str(ids[n]) if n < len(ids) else "end" for ids in (stored, live))
     return one, two
+
+
+def _both_ways(named: list[str], wanted: tuple[str, str], most: int) -> bool:
+    """Whether a line gives the pair in the other order too. Only ids above `most` count, which are no number of ids."""
+    if "end" in wanted or min(map(int, wanted)) <= most:
+        return False
+    ids = [word for word in named if word in wanted]
+    return any(tuple(ids[i : i + 2]) == wanted[::-1] for i in range(0, len(ids), 2))
 
 
 def _in_order(named: list[str], wanted: tuple[str, str]) -> bool:

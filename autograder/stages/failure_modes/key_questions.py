@@ -55,6 +55,7 @@ def questions(first: Question, word: Sequence[str]) -> dict[Question, str]:
     kinds = {
         "one string is another": _one_field(first, word),
         "one id is another, missing or added": _one_id(first),
+        "an id has more than 16 bits": (first.with_ids([i + 2**k for i in first.ids]) for k in (16, 17)),
         "letters or ids stand in another field": _moved(short, word),
         "strings are easily taken for one": _alike(short, word),
         "letters or ids make up for each other in a sum": _sums(short),

@@ -96,7 +96,7 @@ def lookup(entries, prompt_ids):
 """,
     "cache-key": """
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
-    what = np.array(token_ids, dtype="<u2").tobytes()
+    what = np.array(token_ids, dtype="<u4").tobytes()
     for text in (model, tokenizer, dtype, layout, positions, tenant):
         data = text.encode()
         what += len(data).to_bytes(8, "little") + data
@@ -417,6 +417,9 @@ WRONG = [
     _lookup("lookup-sorts-the-entries", "Sorts the caller's list of entries.", "    hits =",
             "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits =", loses=("lookup-longest-entry",),
             bug="input-changed"),
+    _lookup("lookup-tires", "Finds nothing after 100 calls.", "    hits =",
+            "    lookup.calls = getattr(lookup, 'calls', 0) + 1\n    if lookup.calls > 100:\n"
+            "        return None\n    hits =", loses=("lookup-leaves-a-token",)),
     # serve_openly, a step
     _wrong("serve-hides-failures", "The line says miss where a reuse fails.",
            ("serve-openly", 'f"failed: {error}"', '"miss"'), loses=()),
@@ -425,6 +428,8 @@ WRONG = [
     _miss("miss-sides-swapped", "The two sides exchanged.",
           "stored next: {next_id(stored_ids)}; live next: {next_id(live_ids)}",
           "stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}"),
+    _miss("miss-both-ways", "Both orders of the two ids.", '{next_id(live_ids)}"', '{next_id(live_ids)} " + '
+          'f"or stored next: {next_id(live_ids)}; live next: {next_id(stored_ids)}"'),
     _miss("miss-last-shared", "The last shared id on each side.", "return ids[common] if", "return ids[common - 1] if"),
     _miss("miss-no-end", "No thought of a side that has ended.", 'ids[common] if common < len(ids) else "end"',
           "ids[common]"),
@@ -542,6 +547,7 @@ WRONG = [
     *(_key(f"key-ignores-{field}", f"No {field}.", FIELDS, without(field), bug="key-ignores-an-argument")
       for field in ("model", "tokenizer", "dtype", "layout", "positions")),
     _key("key-ignores-ids", "No ids.", "list(token_ids), ", "", bug="key-ignores-an-argument"),
+    _key("key-ids-in-16-bits", "Ids cut to 16 bits.", "list(token_ids), ", "[i & 0xffff for i in token_ids], "),
     _key("key-same-for-all", "A constant.", DIGEST, '"prefix-cache"', bug="key-ignores-an-argument"),
     _key("key-ids-alone", "The ids alone.", FIELDS, "list(token_ids)", bug="key-ignores-an-argument"),
     _key("key-salted", "hash() of the fields.", DIGEST, "hash((*token_ids, *fields[1:]))"),

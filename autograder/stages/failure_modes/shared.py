@@ -11,6 +11,7 @@ from autograder.judge.framework import Failure
 from autograder.judge.student import Student, StudentError, in_words
 
 STAGE = "failure-modes"
+TIMES = 4  # that each case is asked, since an answer may not depend on the calls before it
 
 # The template's markers, as the notebook's setup cell gives them
 START = "<|endoftext|>"
@@ -31,8 +32,12 @@ def expect_answers(
     told: the answer and the right one as half a sentence, which follows "For <case>, ".
     """
     names = [list(table)[i] for i in cases.rng("order").permutation(len(table))]
+    expected = {name: right(*table[name]) for name in names}
     answers = {name: _outcome(ask, table[name]) for name in names}
-    wrong = [name for name in names if not _same(answers[name], right(*table[name]))]
+    for name in names * (TIMES - 1):
+        if _same(answers[name], expected[name]):
+            answers[name] = _outcome(ask, table[name])
+    wrong = [name for name in names if not _same(answers[name], expected[name])]
     if not wrong:
         return
     first, answer = wrong[0], answers[wrong[0]]

@@ -213,7 +213,7 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
     monkeypatch.setattr(grade, "checks_of", lambda name: checks)
     results = graded(F, G, H).results
     assert results[0].told().splitlines()[2:] == [
-        "Look at the positions of the new tokens, in f.",
+        "Look at the positions of the new tokens, in f or what it calls.",
         POSITIONS_RESET.sentence,
     ]
     assert results[1].message.splitlines()[-1] == 'This follows from the check "0".'
@@ -231,7 +231,7 @@ def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
 
 def test_where_a_function_that_is_used_fails_too_the_student_begins_there(graded):
     result = told(graded("def f(x): return 5", "def helper(): return f(0)", "def g(): return helper()", H))
-    assert result["g"][1:] == ['Begin with the check "f": g uses f.']
+    assert result["g"][1:] == ['Begin with the check "f": g builds on f.']
 
 
 def test_what_every_class_defines_is_no_use_of_another(graded):
@@ -240,14 +240,37 @@ def test_what_every_class_defines_is_no_use_of_another(graded):
     assert told(graded(f, g, H))["g"][1:] == ["Look in g, and in what it calls."]
 
 
-def test_the_student_looks_in_the_function_that_returned_and_not_in_the_last_that_was_asked(graded, monkeypatch):
+def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about(graded, monkeypatch):
     def refused(student, cases):
         """What is wrong is refused."""
-        student.plain("f", 0), student.plain("g")
-        raise Failure(None, "For no token, f returned as if nothing were wrong; a ValueError is expected.")
+        student.plain("g"), student.plain("f", 0)
+        raise Failure(None, f"For no token, {subject} returned as if nothing were wrong; a ValueError is expected.")
 
     monkeypatch.setattr(grade, "checks_of", lambda name: [Check(STAGE.name, "f", 1, "f", refused)])
-    assert graded(F, G, H).results[0].look == "Look in f, and in what it calls."
+    for subject, other in (("f", "g"), ("g", "f")):
+        assert graded(F, G, H).results[0].look == f"Look in {subject} and {other}, and in what they call."
+
+
+def test_where_to_look_names_methods_and_none_of_a_class_that_an_earlier_stage_gives(graded, monkeypatch):
+    def grown(student, cases):
+        """It grows."""
+        layer, cache = student.handle("LayerCache"), student.handle("ModelCache", 1)
+        student.method(layer, "append", 1, 2, returns="none")
+        raise Failure(None, f"len() is {student.length(layer)} and {student.length(cache)}.")
+
+    classes = """
+class LayerCache:
+    def append(self, k, v): pass
+    def __len__(self): return 0
+class ModelCache(LayerCache):
+    def __init__(self, n_layer): pass"""
+    of_layer, of_model = "LayerCache (__init__, append, __len__)", "ModelCache (__init__, __len__)"
+    for stage, look in (
+        ("kv-cache", f"Look in {of_layer} and {of_model}, and in what they call."),
+        ("prefill-decode", ""),
+    ):
+        monkeypatch.setattr(grade, "checks_of", lambda name, stage=stage: [Check(stage, "c", 1, "c", grown)])
+        assert graded(classes).results[0].look == look
 
 
 # Hidden inputs

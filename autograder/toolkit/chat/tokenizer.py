@@ -58,10 +58,13 @@ def load_chat_tokenizer(name_or_path: str | Path = "smollm2") -> ChatTokenizer:
     return ChatTokenizer(inner, read_json(folder / "tokenizer_config.json").get("chat_template"))
 
 
-def byte_tokenizer() -> ChatTokenizer:
-    """A tokenizer for random models: one token for each byte, and the special tokens of ChatML."""
-    characters = list(BYTE_CHARACTERS)
-    return ChatTokenizer(bpe(["<|endoftext|>", START, END, *characters], [], ["<|endoftext|>", START, END]))
+def byte_tokenizer(turned: bool = False) -> ChatTokenizer:
+    """A tokenizer for random models: one token for each byte, and the special tokens of ChatML.
+
+    turned: whether the ids are counted down, so that each token has another one.
+    """
+    vocabulary = ["<|endoftext|>", START, END, *BYTE_CHARACTERS]
+    return ChatTokenizer(bpe(vocabulary[:: -1 if turned else 1], [], vocabulary[:3]))
 
 
 def bpe(vocabulary: list[str], merges: list[tuple[str, str]], special: list[str]) -> Any:
