@@ -30,7 +30,7 @@ help:
 	@echo '                   PARTS="reuse speed serving chat" chooses, here and in bench-figures'
 	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
 	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, some on a Dask cluster, and 10000 simulated'
-	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check or get a wrong name'
+	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check or get a wrong name or hint'
 	@echo '  make versions    record that the code that decides marks is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'

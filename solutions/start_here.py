@@ -191,7 +191,8 @@ autograder.lab.request_lab(weights, tokenizer)
 # <tr><th>case</th><td>after 17 appends of one row</td></tr>
 # <tr><th>failing lengths</th><td>17 to 70 (of 1 to 70)</td></tr>
 # </table>
-# <details><summary>Where to look</summary>Look in LayerCache, and in what it calls.</details>
+# <details><summary>Where to look</summary>Look in LayerCache (__init__, append, keys, values), and in what they
+# call.</details>
 # <details><summary>The cause</summary>The buffer is full and did not grow: NumPy cuts a slice past the end of an array
 # without an error.</details>
 # </div>

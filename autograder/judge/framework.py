@@ -10,7 +10,7 @@ import functools
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,14 +194,11 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     places = student.places(failure.detail, stage.functions, given)
     if bug is INPUT_CHANGED:
         places = places[:1]
-    where, call = in_places(places), "they call" if len(places) > 1 else "it calls"
-    look, root = f"Look in {where}, and in what {call}." if places else "", bug.key if bug else ""
+    look = _look_in(places, f"Look at {bug.look}, in" if bug and bug.look else "Look in")
+    root = bug.key if bug else ""
     if error:
         others = [place for place in places if place.rpartition(".")[2] != error.function] if error.look else []
-        then = f"Then look in {in_places(others)}, and in what {'they call' if others[1:] else 'it calls'}."
-        look, root = in_lines(error.look, *[then] * bool(others)), error.root
-    elif bug and bug.look and places:
-        look = f"Look at {bug.look}, in {where} or what {call}."
+        look, root = in_lines(error.look, *_look_in(others, "Then look in").splitlines()), error.root
     return check.failed(
         in_lines(failure.prop or check.property, failure.detail),
         bug,
@@ -211,6 +208,10 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
         root=failure.detail if bug is INPUT_CHANGED else root,
         places=tuple(places),
     )
+
+
+def _look_in(places: Sequence[str], begin: str) -> str:
+    return f"{begin} {in_places(places)}, and in what {'they call' if places[1:] else 'it calls'}." if places else ""
 
 
 def in_places(places: Iterable[str]) -> str:

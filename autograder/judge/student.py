@@ -364,7 +364,7 @@ class Student:
         """
         asked = [name for name in dict.fromkeys(self._asked) if self._may_be_wrong(name, written, given)]
         subject = [*re.findall(r"\w+", sentence)[:3], *re.findall(r"(\w+) returned as if", sentence)]
-        return sorted(asked, key=lambda name: name not in subject)
+        return sorted(asked, key=lambda name: name.rpartition(".")[2] not in subject)
 
     @staticmethod
     def _may_be_wrong(name: str, written: Collection[str], given: Collection[str]) -> bool:

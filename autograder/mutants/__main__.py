@@ -11,8 +11,11 @@ from autograder.toolkit.threads import use_one_thread
 
 
 def main() -> int:
-    """Mark every one-step change of the solutions. Exit status 1 when one keeps all points and is not listed as
-    equivalent in its stage's equivalent.txt, or is given the name of a bug that is elsewhere."""
+    """Mark every one-step change of the solutions.
+
+    Exit status 1 when one keeps all points and is not listed as equivalent in its stage's equivalent.txt, or is told
+    a bug's name or a place to look that is elsewhere.
+    """
     parser = argparse.ArgumentParser(prog="python -m autograder.mutants", description=main.__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these (default: all)")
     parser.add_argument("--names", action="store_true", help="run all checks on each, for all names they give")
@@ -44,7 +47,8 @@ def main() -> int:
         options.json.write_text(report.as_json(verdicts), encoding="utf-8")
     print(report.text(verdicts))
     print(f"\n{len(verdicts)} mutants in {time.monotonic() - started:.0f} s")
-    return 1 if report.survivors(verdicts) or any(report.doubtful_names(verdicts)) else 0
+    doubts = (*report.doubtful_names(verdicts), *report.astray(verdicts))
+    return 1 if report.survivors(verdicts) or any(doubts) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whether where to look, as a failed check says it, reaches the function that was changed."""
+"""Which function a change is in, and whether where to look, as a failed check says it, reaches that."""
 
 from __future__ import annotations
 
@@ -25,10 +25,19 @@ def reaches(look: str, function: str, cells: Mapping[str, str]) -> bool:
     if re.search("they call|it calls|Begin with", said):  # a check says to look at what is called, too
         named = _with_used(named, defined)
     if line:
-        inside = (n for n, node in defined.items() if n in _definitions(ast.parse(cells.get(line[2], "")))
-                  and node.lineno <= int(line[1]) <= node.end_lineno)  # fmt: skip
-        named |= {max(inside, key=len, default="")}
+        named |= {_at(ast.parse(cells.get(line[2], "")), int(line[1]))}
     return not function or any(f"{a}.".startswith(f"{b}.") for n in named for a, b in ((n, function), (function, n)))
+
+
+def function_at(source: str, text: str) -> str:
+    """The innermost function, class or method in which a text of a source begins; empty outside of any."""
+    begin = source.index(text) + len(text) - len(text.lstrip())
+    return _at(ast.parse(source), source[:begin].count("\n") + 1)
+
+
+def _at(tree: ast.AST, line: int) -> str:
+    found = _definitions(tree).items()
+    return max((name for name, node in found if node.lineno <= line <= node.end_lineno), key=len, default="")
 
 
 def _definitions(node: ast.AST, prefix: str = "") -> dict[str, ast.AST]:

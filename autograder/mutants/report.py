@@ -1,4 +1,4 @@
-"""What the verdicts say: survivors that no list knows, lists that are out of date, names that may be wrong."""
+"""What the verdicts say: survivors that no list knows, lists that are out of date, names and hints that may err."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from autograder.judge.bugs import NOTHING_TO_JUDGE
+from autograder.mutants.hints import function_at
 from autograder.mutants.run import Verdict
 from autograder.stages import find_stage
-from autograder.stages.samples import Wrong, submissions_of
+from autograder.stages.samples import Wrong, solved_cells, submissions_of
 
 BEFORE_REASON = "  # "
 
@@ -47,21 +48,29 @@ def stale(verdicts: list[Verdict]) -> list[str]:
 
 
 def doubtful_names(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Names given for a change in a cell where the bug is not at home."""
+    """Names given for a change in a function where the bug is not at home."""
     silent = {bug.key for bug in NOTHING_TO_JUDGE}
     for verdict in verdicts:
         for key in sorted(set(verdict.names.values()) - silent):
-            if (verdict.cell, key) not in _homes(verdict.stage):
+            if (verdict.function, key) not in _homes(verdict.stage):
                 yield f"{verdict.stage}  {key}  {verdict.id}"
 
 
 @functools.cache
 def _homes(stage_name: str) -> set[tuple[str, str | None]]:
-    """Where a bug is: in the cells in which a wrong sample has it, and those of the stage's names.txt, CELL: KEY."""
+    """Where a bug is: the functions in which a wrong sample has it, and those of names.txt, as FUNCTION: KEY."""
     wrong = (sample for sample in submissions_of(stage_name) if isinstance(sample, Wrong))
-    found = {(cell, sample.bug) for sample in wrong for cell, _, _ in sample.changes}
+    cells = solved_cells(stage_name)
+    found = {(function_at(cells[cell], old), sample.bug) for sample in wrong for cell, old, _ in sample.changes}
     listed = (entry.split(": ") for entry in _listed(stage_name, "names.txt"))
-    return found | {(cell, key) for cell, key in listed}
+    return found | {(function, key) for function, key in listed}
+
+
+def astray(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """Hints that do not reach what was changed."""
+    for verdict in verdicts:
+        for check, look in verdict.astray.items():
+            yield f"{verdict.stage}  {verdict.id}  {check}: {' '.join(look.splitlines())}"
 
 
 def as_json(verdicts: Iterable[Verdict]) -> str:
@@ -90,7 +99,8 @@ def text(verdicts: list[Verdict]) -> str:
         "Slower than the solution, with all points": [
             f"{v.stage}  {v.id}  {v.slower:.1f} times" for v in verdicts if v.slower is not None
         ],
-        "Names of bugs that are not at home in the changed cell": doubtful_names(verdicts),
+        "Names of bugs that are not at home in the changed function": doubtful_names(verdicts),
+        "Where to look does not reach the change": astray(verdicts),
     }
     for title, entries in sections.items():
         if entries := list(entries):

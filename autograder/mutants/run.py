@@ -31,6 +31,11 @@ PART = 80  # mutants that are marked in one sandbox, one after the other
 SLOWER = 3.0  # times the solution's seconds
 
 
+def function_of(id: str) -> str:
+    """The function, class or method that a mutant changes, such as LayerCache.append; empty outside of any."""
+    return id.partition(": ")[0]
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A stage's solution with one change, in one cell."""
@@ -39,11 +44,6 @@ class Mutant:
     cell: str
     id: str
     source: str  # of the whole cell
-
-    @property
-    def function(self) -> str:
-        """The function, class or method that is changed, such as LayerCache.append; empty outside of any."""
-        return self.id.partition(": ")[0]
 
     @property
     def solved(self) -> dict[str, str]:
@@ -81,6 +81,10 @@ class Verdict:
     @property
     def caught(self) -> bool:
         return bool(self.lost)
+
+    @property
+    def function(self) -> str:
+        return function_of(self.id)
 
 
 class SolutionFails(Exception):
@@ -186,7 +190,9 @@ class _Marker:
             id=mutant.id,
             lost=tuple(r.id for r in lost),
             names={r.id: r.bug.key for r in lost if r.bug is not None},
-            astray={r.id: r.look for r in lost if r.look and not reaches(r.look, mutant.function, mutant.solved)},
+            astray={
+                r.id: r.look for r in lost if r.look and not reaches(r.look, function_of(mutant.id), mutant.solved)
+            },
             broken=tuple(note.sentence for note in result.notes if note.kind == "check-broke"),
             warnings=tuple(sorted({f"{Path(w.filename).name}, line {w.lineno}: {w.message}" for w in warned})),
             seconds=result.seconds,

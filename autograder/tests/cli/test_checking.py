@@ -102,7 +102,7 @@ def test_a_hint_is_what_was_seen_then_where_to_look_then_the_cause(student):
     notebook = student(submission.sources(STAGE))
     seen, look, cause = (
         "generate_with_prefix is off by up to",
-        "Look at the positions of the new tokens, in generate_with_prefix.",
+        "Look at the positions of the new tokens, in generate_with_prefix and save_prefix_cache",
         "were given positions 0, 1, 2, ... again",
     )
     for level, wanted in (("1", [1, 0, 0]), ("2", [1, 1, 0]), ("3", [1, 1, 1])):

@@ -98,7 +98,7 @@ def test_all_levels_of_a_failure_are_on_the_page(page):
     text = text_of(page)
     for level in (
         "generate_with_prefix is off by up to",
-        "Look at the positions of the new tokens, in generate_with_prefix.",
+        "Look at the positions of the new tokens, in generate_with_prefix and save_prefix_cache",
         "were given positions 0, 1, 2, ... again",
     ):
         assert level in text

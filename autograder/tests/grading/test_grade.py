@@ -213,7 +213,7 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
     monkeypatch.setattr(grade, "checks_of", lambda name: checks)
     results = graded(F, G, H).results
     assert results[0].told().splitlines()[2:] == [
-        "Look at the positions of the new tokens, in f or what it calls.",
+        "Look at the positions of the new tokens, in f, and in what it calls.",
         POSITIONS_RESET.sentence,
     ]
     assert results[1].message.splitlines()[-1] == 'This follows from the check "0".'

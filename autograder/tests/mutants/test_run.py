@@ -10,9 +10,8 @@ import pytest
 from autograder.judge.bugs import BUGS
 from autograder.judge.framework import checks_of
 from autograder.mutants import report
-from autograder.mutants.run import Mutant, Verdict, graded_cells, mark_all
+from autograder.mutants.run import Mutant, Verdict, function_of, graded_cells, mark_all, mutants_of
 from autograder.stages import GRADED_STAGES, find_stage
-from autograder.stages.samples import solved_cells
 from autograder.tests.modes import ISOLATIONS
 
 in_a_sandbox = pytest.mark.skipif(set(ISOLATIONS) <= {"limits"}, reason="mutants run in a sandbox only")
@@ -73,8 +72,8 @@ def test_what_no_graded_function_calls_has_no_mutants():
     assert list(graded_cells(cells, ["graded"])) == ["helper", "graded"]
 
 
-def verdict(id, lost=(), names=None, cell="lookup"):
-    return Verdict("failure-modes", cell, id, tuple(lost), names or {}, (), (), 0.1)
+def verdict(id, lost=(), names=None, stage="failure-modes"):
+    return Verdict(stage, "its cell", id, tuple(lost), names or {}, {}, (), (), 0.1)
 
 
 def test_survivors_are_those_that_no_list_explains(monkeypatch):
@@ -84,24 +83,30 @@ def test_survivors_are_those_that_no_list_explains(monkeypatch):
     assert report.stale(verdicts) == ["failure-modes  old", "failure-modes  bare"]
 
 
-def test_a_name_is_doubtful_in_a_cell_where_no_sample_has_that_mistake():
+def test_a_name_is_doubtful_in_a_function_where_no_sample_has_that_mistake():
     of_lookup = {"lookup-longest-entry": "lookup-not-longest"}
-    verdicts = [verdict("right", names=of_lookup), verdict("wrong", names=of_lookup, cell="render-chat")]
-    assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-not-longest  wrong"]
+    verdicts = [verdict("lookup: right", names=of_lookup), verdict("render_chat: wrong", names=of_lookup)]
+    assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-not-longest  render_chat: wrong"]
 
 
-def test_a_bug_may_be_at_home_in_a_cell_that_no_sample_changes_so():
+def test_a_bug_may_be_at_home_in_a_function_that_no_sample_changes_so():
     of_the_mask = {"attention-heads": "mask-reversed"}
-    verdicts = [replace(verdict(cell, names=of_the_mask, cell=cell), stage="forward-pass")
-                for cell in ("attention-weights", "gelu")]  # fmt: skip
-    assert list(report.doubtful_names(verdicts)) == ["forward-pass  mask-reversed  gelu"]
+    verdicts = [verdict(id, names=of_the_mask, stage="forward-pass") for id in ("attention_weights: a", "gelu: b")]
+    assert list(report.doubtful_names(verdicts)) == ["forward-pass  mask-reversed  gelu: b"]
+
+
+def test_a_hint_that_goes_astray_is_told():
+    astray = {"saved-prefix-exact": "Look in f.\nThen look in g, and in what it calls."}
+    found = list(report.astray([verdict("right"), replace(verdict("h: wrong"), astray=astray)]))
+    assert found == [f"failure-modes  h: wrong  saved-prefix-exact: {' '.join(astray['saved-prefix-exact'].split())}"]
 
 
 @pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda stage: stage.name)
-def test_a_list_of_names_holds_bugs_and_cells_that_are_there_and_that_no_sample_joins(stage, monkeypatch):
+def test_a_list_of_names_holds_bugs_and_functions_that_are_there_and_that_no_sample_joins(stage, monkeypatch):
     checks_of(stage.name)  # loads the stage's bugs
     listed = {tuple(entry.split(": ")) for entry in report._listed(stage.name, "names.txt")}
-    assert {key for _, key in listed} <= set(BUGS) and {cell for cell, _ in listed} <= set(solved_cells(stage.name))
+    functions = {function_of(mutant.id) for mutant in mutants_of(stage)}
+    assert {key for _, key in listed} <= set(BUGS) and {function for function, _ in listed} <= functions
     monkeypatch.setattr(report, "_listed", lambda *args: {})
     assert not report._homes.__wrapped__(stage.name) & listed
 
