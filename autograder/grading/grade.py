@@ -182,7 +182,8 @@ class _Session:
         below = next((other for other in failed if {*map(_top, other.places)} <= used), None)
         if below is None:
             return result
-        look = f'Begin with the check "{below.title}": {first} builds on {in_places(below.places)}.'
+        on = in_places(dict.fromkeys(map(_top, below.places)))
+        look = f'Begin with the check "{below.title}": {first} builds on {on}.'
         return replace(result, look=in_lines(look))
 
     def _used_by(self, function: str) -> set[str]:

@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
+_SHORTER = (  # what NumPy says, for a reader who does not know its words
+    (
+        r"matmul: Input operand 1 has a mismatch in its core dimension 0, .* \(size (\d+) is different from (\d+)\)",
+        r"in a product a @ b, a's last axis is \2 long, and b's last but one is \1 long",
+    ),
+    (
+        r"matmul: Input operand (\d) does not have enough dimensions .*",
+        r"in a product a @ b, one of the two has no axis",
+    ),
+    (
+        r"operands could not be broadcast together with remapped shapes \[original->remapped\]: "
+        r"(\(.*?\))->.*? (\(.*?\))->.*",
+        r"in a product a @ b, the axes before the last two do not fit: \1 and \2",
+    ),
+)
 _MEANINGS = (
     ("'NoneType' object", "a value is None there, as of a function without return, or keys before the first append"),
-    ("could not be broadcast", "the shapes must agree from the last axis on, or be 1 there"),
-    ("could not broadcast input array", "the array does not fit into the place that it is assigned to"),
     (
-        "matmul: Input operand",
+        "could not be broadcast",
+        "the shapes must agree from the last axis on, or be 1 there; keepdims=True keeps an axis of a sum as 1",
+    ),
+    ("could not broadcast input array", "the array does not fit into the place that it is assigned to"),
+    ("has no axis", "a number or None stands there, as of a function without return"),
+    ("the axes before the last two", "these axes must agree, or be 1 in one of the two"),
+    (
+        "in a product a @ b",
         "a @ b needs a's last axis to be as long as b's last but one; .T reverses all axes, swapaxes(1, 2) two",
     ),
     ("not aligned", "a product needs a's last axis to be as long as b's last but one"),
-    ("can be converted to Python scalars", "math's functions take one number, NumPy's of that name take arrays"),
+    (
+        "can be converted to Python scalars",
+        "math's functions take one number; NumPy's functions of the same names take arrays",
+    ),
     ("axes don't match array", "transpose needs each axis of the array once"),
+    ("'method' object", "a method stands there and is not called: parentheses or the line @property are missing"),
+    ("'function' object", "a function stands there and is not called: parentheses or the line @property are missing"),
     ("has no setter", "a property is computed when it is read: store the array under another name"),
     ("can't set attribute", "a property is computed when it is read: store the array under another name"),
     ("read-only", "the weights and what a check passes are not to be changed: make a new array"),
 )
+
+
+def shorter(message: str) -> str:
+    """The message, or what it says in other words."""
+    return functools.reduce(lambda told, pair: re.sub(*pair, told), _SHORTER, message)
 
 
 def meaning(message: str) -> str:

@@ -54,6 +54,11 @@ class Request:
     def is_right(self, ids: Answer) -> bool:
         return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear
 
+    def with_prompt(self, ids: Answer) -> bool:
+        """Whether the right ids follow the prompt, which was returned too."""
+        n = len(self.prompt)
+        return isinstance(ids, list) and ids[:n] == self.prompt and self.is_right(ids[n:])
+
     def first_wrong(self, ids: list[int]) -> int:
         """The index of the first new id that is not the greedy one."""
         return next(i for i, (a, b) in enumerate(zip(ids, self.clear, strict=False)) if a != b)

@@ -16,7 +16,7 @@ import numpy as np
 from autograder.judge.bugs import INPUT_CHANGED, Bug
 from autograder.judge.cases import JudgeModel, ModelPart
 from autograder.judge.framework import Failure
-from autograder.judge.raw_errors import meaning
+from autograder.judge.raw_errors import meaning, shorter
 from autograder.judge.reference import KV
 from autograder.plain_text import one_line
 from autograder.worker.arguments import AsTuple, Entry, Handle, wire
@@ -38,7 +38,7 @@ class StudentError(Exception):
         self.name = name
         self.kind = str(error.get("kind"))
         self.type = one_line(str(error.get("type")), 80)
-        self.message = one_line(str(error.get("message")))
+        self.message = shorter(one_line(str(error.get("message"))))
         self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, where that is known
         self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
         self.refusal = error.get("refusal") is True
@@ -72,7 +72,7 @@ class StudentError(Exception):
     @property
     def function(self) -> str:
         """The function that raised, where that is known."""
-        return str(self.where.get("function")) if self.where else ""
+        return self.name if self.kind == "bad-result" else str(self.where.get("function")) if self.where else ""
 
     @property
     def cause(self) -> str:

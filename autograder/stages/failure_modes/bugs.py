@@ -9,6 +9,11 @@ COUNTS_EQUAL_PLACES = define(
     "counts equal places after the first difference too",
     "Equal places after the first difference were counted too: stop at the first difference.",
 )
+LOG_REORDERED = define(
+    "log-reordered",
+    "the log in another order",
+    "The rows are right, and stand in another order: row i of the log is about entry i, so do not sort it.",
+)
 LOOKUP_TAKES_WHOLE_PROMPT = define(
     "lookup-takes-whole-prompt",
     "an entry may cover the whole prompt",

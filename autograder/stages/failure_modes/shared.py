@@ -24,17 +24,25 @@ Variants = Sequence[tuple[Bug, Callable]]  # wrong versions of a function
 
 
 def expect_answers(
-    cases: Cases, table: Table, ask: Callable, right: Callable, told: Callable[[Any, Any], str], variants: Variants = ()
+    cases: Cases,
+    table: Table,
+    ask: Callable,
+    right: Callable,
+    told: Callable[[Any, Any], str],
+    variants: Variants = (),
+    alike: tuple[Bug, Callable[[Any, Any], bool]] | None = None,
 ) -> None:
     """Ask every case, in a drawn order. Where an answer is wrong, the failure names the variant that gives them all.
 
     ask, right and each variant take a case's two arguments.
     told: the answer and the right one as half a sentence, which follows "For <case>, ".
+    alike: a bug, and whether an answer is what it makes of the right one, where that is not one answer alone.
     """
     names = [list(table)[i] for i in cases.rng("order").permutation(len(table))]
     expected = {name: right(*table[name]) for name in names}
     answers = {name: _outcome(ask, table[name]) for name in names}
-    for name in names * (TIMES - 1):
+    right_at_first = [name for name in names if _same(answers[name], expected[name])]
+    for name in right_at_first * (TIMES - 1):
         if _same(answers[name], expected[name]):
             answers[name] = _outcome(ask, table[name])
     wrong = [name for name in names if not _same(answers[name], expected[name])]
@@ -42,8 +50,10 @@ def expect_answers(
         return
     first, answer = wrong[0], answers[wrong[0]]
     detail = answer.sentence[:-1] if isinstance(answer, StudentError) else told(answer, right(*table[first]))
-    named = (bug for bug, variant in variants if all(_same(answers[n], variant(*table[n])) for n in names))
-    raise Failure(None, f"For {first}, {detail} ({len(wrong)} of {len(table)} cases fail).", next(named, None))
+    detail = f"asked again, {detail}" if first in right_at_first else detail
+    named = [bug for bug, variant in variants if all(_same(answers[n], variant(*table[n])) for n in names)]
+    named += [bug for bug, fits in [alike] if all(fits(answers[n], expected[n]) for n in names)] if alike else []
+    raise Failure(None, f"For {first}, {detail} ({len(wrong)} of {len(table)} cases fail).", next(iter(named), None))
 
 
 def _same(answer: Any, right: Any) -> bool:

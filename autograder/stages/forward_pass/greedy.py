@@ -63,4 +63,4 @@ def _bug(student: Student, request: Request, answer: Answer) -> Bug | None:
             return own.ARGMAX_OF_ALL_ROWS if right_at(student, request.model, request.prompt) else None
         fits = len(request.prompt) + request.n_new - 1 == config.n_ctx
         return own.LIMIT_TOO_LOW if answer.refusal and fits else None
-    return own.PROMPT_RETURNED if answer == request.prompt + request.clear else None
+    return own.PROMPT_RETURNED if request.with_prompt(answer) else None

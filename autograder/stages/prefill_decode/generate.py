@@ -79,7 +79,7 @@ def _loop_bug(requests: list[Request], answers: list[Answer]) -> Bug | None:
         (request, None if isinstance(answer, StudentError) and answer.refusal else answer)
         for request, answer in zip(requests, answers, strict=True)
     ]
-    if all(answer == r.prompt + r.model.reference.greedy(r.prompt, r.n_new)[0] for r, answer in pairs):
+    if all(r.with_prompt(answer) for r, answer in pairs):
         return PROMPT_RETURNED
     if all(answer == r.model.reference.greedy([*r.prompt, r.prompt[-1]], r.n_new)[0] for r, answer in pairs):
         return own.LAST_TOKEN_TWICE

@@ -11,7 +11,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
 from autograder.judge.words import tokens
-from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW
+from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW, PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits
 
@@ -63,7 +63,9 @@ def _works_one_earlier(student: Student, model: JudgeModel, ids: list[int], name
 
 
 def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug | None:
-    """Why a request is refused, where one with an id less is not."""
+    """Why a request is refused, where one with an id less is not; or that the prompt is returned too."""
+    if request.with_prompt(answer):
+        return PROMPT_RETURNED
     shorter = request.shorter()
     if shorter.n_new < 1 or not (isinstance(answer, StudentError) and answer.refusal):
         return None

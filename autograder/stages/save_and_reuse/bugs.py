@@ -60,6 +60,12 @@ PAST_THE_CONTEXT = define(
     "Prefix and suffix together are longer than n_ctx, and no token may be dropped or moved silently: raise a "
     "ValueError.",
 )
+VIEW_WRITTEN = define(
+    "view-written",
+    "views written as memory holds them",
+    "It looks as if views were written, such as the filled part of a buffer: the file has what memory holds from there "
+    "on. np.ascontiguousarray makes copies that can be written, as as_tensors does.",
+)
 OTHER_MODEL_ACCEPTED = define(
     "other-model-accepted",
     "another model's cache accepted",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from autograder.judge.bugs import KEYS_VALUES_SWAPPED, LAYERS_AS_TEXT
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV
 from autograder.judge.student import Handle, Student, StudentError
+from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.shared import STAGE, append_rows, case, expect_same, same_bits
 from autograder.toolkit.model import GPT2Config
 
@@ -61,6 +64,21 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
             expect_back(student, path, model, ids, before, f"in another process, {where}")
 
 
+def _are_views(actual: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray]) -> bool:
+    return all(a.shape == b.shape and _is_view(a.ravel(), b) for a, b in zip(actual, right, strict=True))
+
+
+def _is_view(memory: np.ndarray, right: np.ndarray) -> bool:
+    """Whether memory begins with the filled part of a buffer in which each head has room for more rows."""
+    n_head, n_seq, head_dim = right.shape
+    size = n_seq * head_dim
+    for room in range(size + head_dim, n_head * size, head_dim):
+        heads = [(memory[h * room :][:size], right[h].ravel()) for h in range(n_head)]
+        if all(np.array_equal(part, head[: len(part)]) for part, head in heads):
+            return True
+    return False
+
+
 def file_name(cases: Cases, *label: object) -> str:
     """A name that does not tell what is in the file."""
     return f"{cases.number('file', *label) % 10**9}.safetensors"
@@ -94,7 +112,10 @@ def expect_back(student: Student, path: str, model: JudgeModel, ids: list[int], 
         return back
     suspects = (
         (KEYS_VALUES_SWAPPED, [(v, k) for k, v in kv]),
+        (own.VIEW_WRITTEN, [tuple(a.swapaxes(0, 1).reshape(a.shape) for a in pair) for pair in kv]),  # of token-major
         (LAYERS_AS_TEXT, [kv[i] for i in sorted(range(len(kv)), key=str)]),
     )
     bug = next((bug for bug, wrong in suspects if same_bits(actual, wrong)), None)
+    if bug is None and len(actual) == len(kv) and all(map(_are_views, actual, kv)):
+        bug = own.VIEW_WRITTEN
     raise Failure(None, f"The keys and values that came back are not those that were written ({where}).", bug)

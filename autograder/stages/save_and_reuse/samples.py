@@ -435,7 +435,7 @@ WRONG = [
     Wrong("views-written", "The writer takes the views of larger buffers as they are.",
           _written("    for i, layer in enumerate(saved.layers):\n"
                    '        tensors[f"layers.{i}.keys"], tensors[f"layers.{i}.values"] = layer.keys, layer.values\n'),
-          FILE),
+          FILE, "view-written"),
     Wrong("savez-adds-an-ending", "np.savez makes prefix.safetensors.npz of the path.",
           ((WRITE, "save_file(tensors, path, cache_facts(prefix_ids, weights))",
             "np.savez(path, **tensors, **cache_facts(prefix_ids, weights))"),), FILE),

@@ -29,6 +29,11 @@ def read_only(x):
         (lambda x: np.zeros((2, 3)).__setitem__(slice(1), np.zeros((2, 3))), "it is assigned to"),
         (lambda x: np.zeros((2, 3)) @ np.zeros((2, 3)), "b's last but one"),
         (lambda x: np.dot(np.zeros((2, 3)), np.zeros((2, 3))), "b's last but one"),
+        (lambda x: np.zeros((4, 2, 3)) @ np.zeros((2, 3, 2)), "must agree, or be 1 in one"),
+        (lambda x: np.float64(x) @ np.zeros((2, 3)), "a function without return"),
+        (lambda x: Layer.store.shape, "parentheses or the line @property"),
+        (lambda x: Layer().store.shape, "parentheses or the line @property"),
+        (lambda x: np.zeros((2, 3)) - np.zeros((2, 3)).mean(axis=1), "keepdims=True"),
         (lambda x: math.tanh(np.zeros(2)), "take arrays"),
         (lambda x: np.zeros((2, 3, 4)).transpose(1, 0), "each axis of the array once"),
         (lambda x: Layer().store(x), "under another name"),
@@ -39,6 +44,13 @@ def test_a_raw_error_is_explained(function, means):
     with pytest.raises(StudentError) as raised:
         local_student({"f": function}).plain("f", 1)
     assert means in raised.value.cause
+
+
+def test_what_numpy_says_of_a_product_is_told_without_its_signature():
+    with pytest.raises(StudentError) as raised:
+        local_student({"f": lambda x: np.zeros((2, 3)) @ np.zeros((5, 3))}).plain("f", 1)
+    expected = "in a product a @ b, a's last axis is 3 long, and b's last but one is 5 long"
+    assert raised.value.sentence == f"f raised ValueError: {expected}."
 
 
 def test_other_errors_are_told_as_they_are():
