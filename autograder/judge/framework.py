@@ -198,8 +198,8 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     look = _look_in(places, f"Look at {bug.look}, in" if bug and bug.look else "Look in")
     root = bug.key if bug else ""
     if error:
-        others = [place for place in places if place.rpartition(".")[2] != error.function] if error.look else []
-        look, root = in_lines(error.look, *_look_in(others, "Then look in").splitlines()), error.root
+        then = "" if error.stub else _look_in(places, "Then look in the rest of")
+        look, root = "\n".join(filter(None, (error.look, then))) if error.look else "", error.root
     return check.failed(
         in_lines(failure.prop or check.property, failure.detail),
         bug,

@@ -70,11 +70,6 @@ class StudentError(Exception):
         return f"Look in {self.name}, at what it returns." if self.kind == "bad-result" else ""
 
     @property
-    def function(self) -> str:
-        """The function that raised, where that is known."""
-        return self.name if self.kind == "bad-result" else str(self.where.get("function")) if self.where else ""
-
-    @property
     def cause(self) -> str:
         """What it comes from, or what the words of Python or NumPy mean; empty where there is nothing to say."""
         means = meaning(self.message)

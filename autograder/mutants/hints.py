@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 
-_LINE = re.compile(r"Look at line (\d+) of ([\w-]+).*")
+_LINE = re.compile(r"Look at line (\d+) of ([\w-]+)")
 _METHODS = re.compile(r"(\w+) \((\w+(?:, \w+)*)\)")
 
 
@@ -19,7 +19,7 @@ def reaches(look: str, function: str, cells: Mapping[str, str]) -> bool:
     defined: dict[str, ast.AST] = {}
     for source in cells.values():
         defined |= _definitions(ast.parse(source))
-    line, said = _LINE.match(look), re.sub(r'the check "[^"]*"', "", _LINE.sub("", look))
+    line, said = _LINE.match(look), re.sub(r'the check "[^"]*"', "", look)
     methods = [f"{of_class}.{name}" for of_class, names in _METHODS.findall(said) for name in names.split(", ")]
     named = {name for name in [*re.findall(r"\w+(?:\.\w+)*", _METHODS.sub("", said)), *methods] if name in defined}
     if re.search("they call|it calls|Begin with", said):  # a check says to look at what is called, too

@@ -166,7 +166,5 @@ def _plain_error(said: dict[Any, Any]) -> dict[str, Any]:
     error |= {key: said.get(key) is True for key in ("refusal", "stub")}
     where = said.get("where")
     if isinstance(where, dict) and type(where.get("line")) is int:
-        error["where"] = {key: text(where.get(key), 200) for key in ("cell", "text", "function")} | {
-            "line": where["line"]
-        }
+        error["where"] = {key: text(where.get(key), 200) for key in ("cell", "text")} | {"line": where["line"]}
     return error

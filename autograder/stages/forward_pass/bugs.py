@@ -37,82 +37,106 @@ NORM_SAMPLE = define(
     "norm-sample-variance",
     "layer norm with n - 1",
     "It looks as if the variance were divided by n - 1 (ddof=1): layer norm divides by n.",
+    look="the variance",
 )
 NORM_EPS_OUTSIDE = define(
     "norm-eps-outside",
     "eps outside the root",
     "It looks as if eps were added to the standard deviation: it is added to the variance, inside the root.",
+    look="the place of eps",
 )
 NORM_EPS = define(
-    "norm-eps", "another eps", "It looks as if eps were another number when it is not given: its default is 1e-5."
+    "norm-eps",
+    "another eps",
+    "It looks as if eps were another number when it is not given: its default is 1e-5.",
+    look="the default of eps",
 )
 NORM_AXIS = define(
     "norm-wrong-axis",
     "layer norm over the wrong axis",
     "It looks as if the mean and the variance were not taken along the last axis: each row has its own (axis=-1, "
     "keepdims=True).",
+    look="the mean and the variance",
 )
 MASK_STRICT = define(
     "mask-strict",
     "own position masked",
     "It looks as if a token did not see itself: a query sees the keys up to its own position, that one included.",
+    look="the causal mask",
 )
 MASK_REVERSED = define(
-    "mask-reversed", "mask reversed", "It looks as if the mask were reversed: tokens see only later ones."
+    "mask-reversed",
+    "mask reversed",
+    "It looks as if the mask were reversed: tokens see only later ones.",
+    look="the causal mask",
 )
 MASK_ZEROS = define(
     "mask-zeros",
     "hidden scores set to 0",
     "It looks as if the hidden scores were set to 0, and exp(0) is 1, so they still get weight: set them to -np.inf.",
+    look="the causal mask",
 )
 MASK_TOO_SMALL = define(
     "mask-too-small",
     "hidden scores not small enough",
     "Hidden keys get through when visible scores are very negative, or hidden ones very large: set hidden scores to "
     "-np.inf, which no score is below, not to a number such as -10000.",
+    look="the causal mask",
 )
 SOFTMAX_QUERIES = define(
     "softmax-over-queries",
     "softmax over the queries",
     "It looks as if the softmax ran over the queries: each query's weights add up to 1 over the keys (axis=-1).",
+    look="the softmax",
 )
 SCORES_NO_ROOT = define(
     "scores-no-root",
     "scores divided by head_dim",
     "It looks as if the scores were divided by head_dim: divide by its square root.",
+    look="the scores before the softmax",
 )
 SOFTMAX_OVERFLOW = define(
     "softmax-overflow",
     "softmax overflows",
     "exp overflows, or is 0 for a whole row, so the weights are inf / inf or 0 / 0: subtract each row's own largest "
     "visible score before exp, which leaves the softmax the same.",
+    look="the softmax",
 )
 POST_NORM = define(
     "post-norm",
     "post-norm block",
     "It looks as if the layer norms came after each addition: GPT-2 normalizes what goes into attention and MLP, and "
     "adds their results to the x that was not normalized.",
+    look="the layer norms",
 )
-NO_LN_1 = define("no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.")
-NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.")
+NO_LN_1 = define(
+    "no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.", look="the layer norms"
+)
+NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.", look="the layer norms")
 LIMIT_IGNORED = define(
     "limit-ignored",
     "more than n_ctx tokens accepted",
     "It looks as if tokens were dropped, or positions reused, to make the sequence fit: raise an error instead.",
+    look="what is refused",
 )
 LIMIT_TOO_LOW = define(
     "limit-too-low",
     "limit one too low",
     "It looks as if the limit were one too low: exactly n_ctx tokens may be fed, and the last new id is never fed.",
+    look="what is refused",
 )
 PROMPT_RETURNED = define(
-    "prompt-returned", "the prompt is returned too", "It looks as if the prompt were returned with the new ids."
+    "prompt-returned",
+    "the prompt is returned too",
+    "It looks as if the prompt were returned with the new ids.",
+    look="what is returned",
 )
 ARGMAX_OF_ALL_ROWS = define(
     "argmax-of-all-rows",
     "argmax of all rows at once",
     "The id that was fed is not in the vocabulary. It looks as if argmax were taken of all rows at once: take it of "
     "the last row alone.",
+    look="the row that argmax is taken of",
 )
 
 SCORES: tuple[Suspect, ...] = (  # of attention as a function of q, k and v

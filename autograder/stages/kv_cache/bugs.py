@@ -18,27 +18,32 @@ CACHES_SHARE_STATE = define(
     "new caches share state",
     "A new cache already holds rows of another one: what is made in the class body or as a default argument is shared "
     "by all objects. Make it in __init__.",
+    look="where the lists or arrays are made",
 )
 ONLY_NEWEST = define(
     "only-newest-kept",
     "only the newest append kept",
     "Only the rows of the last append are there: append must add to the earlier rows.",
+    look="what becomes of the earlier rows",
 )
 SPARE_ROWS = define(
     "spare-rows-returned",
     "spare rows of the buffer returned",
     "keys or values also contains the unused rows at the end of the buffer: return the filled part only.",
+    look="the end of the filled part",
 )
 ROWS_CUT_OFF = define(
     "rows-cut-off",
     "newest rows left out",
     "The newest rows are not there. The filled part of a buffer is [:, :length]; NumPy cuts a slice past the end of an "
     "array short without an error, so the buffer has to grow first.",
+    look="the end of the filled part",
 )
 LAYERS_SHARED = define(
     "layers-are-one-object",
     "all layers are one LayerCache",
     "All layers are one and the same LayerCache, as [LayerCache()] * n_layer makes them: make a new one for each.",
+    look="how the layers are made",
 )
 LENGTH_COUNTS_LAYERS = define(
     "length-counts-layers",
@@ -50,21 +55,27 @@ CLONE_SHALLOW = define(
     "clone shares its layers",
     "What one appends, another holds as well: a cache and its clones share LayerCache objects, or what is inside them. "
     "Copy every layer, and what it holds.",
+    look="what is copied",
 )
 CLONE_SHARES_BUFFER = define(
     "clone-shares-buffer",
     "clone shares the buffers",
     "The lengths are separate and the memory is not: both write their new rows into the same buffer, and the later one "
     "wins. Copy the arrays.",
+    look="what is copied",
 )
 CLONE_NOT_RETURNED = define(
-    "clone-not-returned", "clone returns None", "clone() has to return the new cache: its return looks missing."
+    "clone-not-returned",
+    "clone returns None",
+    "clone() has to return the new cache: its return looks missing.",
+    look="what is returned",
 )
 ATTEND_CHANGES_CACHE = define(
     "attend-changes-cache",
     "attend changes the cache",
     "attend works on the cache's own arrays in place (such as keys *= ... or keys /= ...), or appends to it: compute "
     "new arrays instead.",
+    look="what is changed in place",
 )
 BYTES_KEYS_ONLY = define(
     "bytes-of-keys-only",
