@@ -53,21 +53,21 @@ STAGES = (
         5,
         "How prefix reuse fails",
         ("longest_common_prefix", "lookup", "explain_miss", "render_chat", "build_prompt", "cache_key"),
-        version=5,
+        version=6,
     ),
     Stage(
         "block-cache",
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=3,
+        version=4,
     ),
     Stage(
         "chat-model",
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=4,
+        version=5,
     ),
 )
 
