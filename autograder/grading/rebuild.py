@@ -60,6 +60,7 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
         notes.add("not-in-marking", one.sentence)
     filled = {place.index: _trusted_cell(place, fill(place, notes, own_charts)) for place in places}
     if not _note_other_notebook(places, extras, notes):
+        _note_unknown_checks(cells, found, notes)
         _note_restored(places, notes)
         _note_missing_functions(places, extras, notes)
     trusted = _assemble(places, filled, _within_limits(extras, notes))
@@ -88,7 +89,11 @@ def _note_left_out(cells: list[SortedCell], found: Found, notes: Notes) -> None:
         if cell.too_large and cell not in many and (place is None or place.kind != "solution"):
             sentence = f"{called(cell.cell.place)} was left out: it {cell.too_large}."
             notes.add("too-large", sentence, cell.cell.place)
-        if cell.role == "check" and place is None:
+
+
+def _note_unknown_checks(cells: list[SortedCell], found: Found, notes: Notes) -> None:
+    for cell in cells:
+        if cell.role == "check" and cell.cell.index not in found:
             sentence = f"{called(cell.cell.place)} is marked as a check and is none of the course's; it was not run."
             notes.add("unknown-check", sentence, cell.cell.place)
 

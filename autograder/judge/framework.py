@@ -173,8 +173,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     except Failure as failure:
         return _failed(check, failure, student, student.error_in(failure.detail))
     except StudentError as error:
-        missing = (SYNTAX_ERROR if error.not_parsed else NOT_DEFINED) if error.kind == "missing" else None
-        bug = NOT_WRITTEN if error.stub else missing
+        bug = NOT_WRITTEN if error.stub else NOT_DEFINED if error.kind == "missing" else None
         return _failed(check, Failure(None, error.sentence, bug), student, error)
     except Exception as error:
         if error is student.gone:
@@ -188,8 +187,8 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
 
 def _failed(check: Check, failure: Failure, student: Student, error: StudentError | None) -> Result:
     """error: what the student's code raised, where that is the failure."""
-    bug = failure.bug
-    cause = bug.sentence if bug else error.cause if error else ""
+    bug = SYNTAX_ERROR if error and error.not_parsed else failure.bug
+    cause = (bug and bug.sentence) or (error.cause if error else "")
     stage = find_stage(check.stage)
     given = [name for earlier in earlier_stages(stage) for name in earlier.functions]
     places = student.places(failure.detail, stage.functions, given)

@@ -15,6 +15,7 @@ def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]
     """The sentences about a student's own file."""
     if path.suffix == ".ipynb" and path.stem != stage.module:
         yield f"The notebook is named {path.name}; hand it in as {stage.module}.ipynb."
+    yield from _beside(path, stage)
     defined = {name for cell in cells if cell.runs for name in defined_names(cell.source)}
     if not defined & set(stage.functions):
         yield f"None of the stage's functions is in the notebook{looks_like(defined)}."
@@ -22,6 +23,16 @@ def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]
     for cell in cells:
         if sentence := copies_left_out(cell):
             yield sentence
+
+
+def _beside(path: Path, stage: Stage) -> Iterator[str]:
+    """What is odd about the folder: that of another stage, or one with a second notebook."""
+    folder = path.resolve().parent
+    if folder.name != stage.assignment and folder.name in {other.assignment for other in GRADED_STAGES}:
+        yield f"This is the notebook of {stage.assignment}, in the folder of {folder.name}; do not hand it in there."
+    others = [p.name for p in sorted(folder.glob("*.ipynb")) if p.name != path.name and not p.name.startswith(".")]
+    if path.name == f"{stage.module}.ipynb" and others:
+        yield f"{path.name} is the one that is marked; there is also {', '.join(others)}."
 
 
 def copies_left_out(cell: SortedCell) -> str | None:

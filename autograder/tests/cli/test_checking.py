@@ -158,11 +158,19 @@ def test_what_marking_would_note_the_student_reads_first(student, tmp_path):
 
     name = stub["metadata"]["nbgrader"]["grade_id"]
     assert first_lines(notebook) == [
-        f"The cell {name} was there 2 times; the first solved copy counts (cell {place}), left out: cell 1."
+        "save_and_reuse.ipynb is the one that is marked; there is also save_and_reuse (1).ipynb.",
+        f"The cell {name} was there 2 times; the first solved copy counts (cell {place}), left out: cell 1.",
     ]
     assert first_lines(notebook.parent / "save_and_reuse (1).ipynb") == [
         "The notebook is named save_and_reuse (1).ipynb; hand it in as save_and_reuse.ipynb.",
         "None of the stage's functions is in the notebook; it looks like that of 02-kv-cache.",
+    ]
+
+
+def test_a_notebook_in_the_folder_of_another_stage_is_told_so(student):
+    notebook = student({}, name="02-kv-cache")
+    assert first_lines(notebook) == [
+        "This is the notebook of 04-save-and-reuse, in the folder of 02-kv-cache; do not hand it in there."
     ]
 
 

@@ -166,11 +166,21 @@ def told(result):
 
 
 def test_a_syntax_error_is_told_once_also_where_another_function_misses_what_it_would_have_defined(graded):
-    result = told(graded("def f(x)\n    return 1", "def g():\n    return f(0)", H))
-    assert result == {
+    result = graded("def f(x)\n    return 1", "def g():\n    return f(0)", H)
+    assert [r.bug for r in result.results] == [SYNTAX_ERROR, SYNTAX_ERROR, None]
+    assert told(result) == {
         "f": ["f is not defined. Cell 1 raised SyntaxError: expected ':' (line 1 of cell 1: def f(x))."],
         "g": ["g raised NameError: name 'f' is not defined.", AS_F],
     }
+
+
+def test_a_syntax_error_in_a_function_without_a_check_is_the_cause_of_what_uses_it(graded):
+    result = graded("def used(x)\n    return 1", "def f(x):\n    return used(x)", G, H).results[0]
+    assert result.bug is SYNTAX_ERROR
+    seen, where, *_, cause = result.told().splitlines()[1:]
+    assert seen == "f raised NameError: name 'used' is not defined."
+    assert where == "Look at line 2 of cell 2: return used(x)"
+    assert cause == "Cell 1 raised SyntaxError: expected ':' (line 1 of cell 1: def used(x))."
 
 
 def test_a_function_that_is_not_written_is_told_once(graded):
