@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from autograder.bench.solved import solved
-from autograder.judge.framework import checks_of, run_check
+from autograder.judge.framework import checks_of
 from autograder.judge.student import Student
 from autograder.stages import GRADED_STAGES
-from autograder.stages.sample_tests import Replay, kind_of
+from autograder.stages.sample_tests import Replay, judge, kind_of
 from autograder.worker import protocol
 from autograder.worker.runtime import Runtime
 
@@ -128,14 +128,14 @@ def local_perform(stage):
 def test_no_answer_breaks_a_check(check, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     honest = Replay()
-    assert run_check(check, Student(honest.keeping(local_perform(check.stage))), SEED).passed
+    assert judge(check, Student(honest.keeping(local_perform(check.stage))), SEED).passed
     broke = {}
     for kind, replies in honest.kept.items():
         rights = [reply["value"] for reply in replies if reply.get("value") is not None]
         for name, form in odd_forms(rights[0] if rights else None).items():
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", category=RuntimeWarning, module=r"autograder\.(judge|stages)")
-                result = run_check(check, Student(Odd(honest.kept, kind, form), lambda other_hashes: None), SEED)
+                result = judge(check, Student(Odd(honest.kept, kind, form), lambda other_hashes: None), SEED)
             if result.broke:
                 broke[kind, name] = result.broke, result.message
     assert broke == {}
