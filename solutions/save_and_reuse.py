@@ -185,9 +185,9 @@ autograder.charts.token_strip(
 #
 # Now write it. The function gets no prefix ids, only the saved cache and the prefix's length.
 #
-# **All or nothing.** Five of the six checks below count together: their 8 of the 14 points are given only if all five
-# pass. If the logits are wrong, as they are when the positions are reset, or if a request changes `saved`, none of the
-# five gives points. The messages say which of the two it is.
+# **Reuse counts as a whole.** Five of the six checks below, with 8 of the 14 points, all look at the logits and at
+# `saved`. If the positions are reset, or if a request changes `saved`, none of the five gives points, and the messages
+# say which of the two it is. What is wrong in a special case alone can cost one of them.
 
 
 # %% solution="generate-with-prefix"

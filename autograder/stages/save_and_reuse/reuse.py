@@ -64,8 +64,8 @@ def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, 
     yield middle, [(1, n - 1), (4, 2), (n // 2, n - n // 2), (n - 1, 1)]  # suffixes longer than a prefix, up to n_ctx
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
-    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32. The last is one of 128 and more.
-    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130)]
+    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32; 129 has one token past those of 8 to 128.
+    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130), (20, 129)]
     yield cases.trained, [(11, 4)]
 
 
@@ -78,6 +78,7 @@ def position_continues(student: Student, cases: Cases) -> None:
     for model, pairs in (
         (small, ((2, 3), (7, 1), (7, 6), (small.config.n_ctx - 3, 3))),
         (large, ((11, 6), (3, 20))),
+        (cases.long, ((9, 130),)),
         (cases.trained, ((5, 3),)),
     ):
         for p, s in pairs:

@@ -321,6 +321,14 @@ WRONG = [
                   "        return decode_step(token_id, len(cache), weights, cache)\n"
                   "    if len(suffix_ids) > 4:\n        return prefill(suffix_ids, weights, cache)\n"
                   "    return advance(suffix_ids, prefix_len, weights, cache)"), (POSITION,), "prefix-len-ignored"),
+    Wrong("prefix-len-not-read-for-many-tokens", "prefill for a suffix of more than 32 tokens.",
+          _answer("if len(suffix_ids) > 32:\n        return prefill(suffix_ids, weights, cache)\n"
+                  "    return advance(suffix_ids, prefix_len, weights, cache)"), (POSITION,), "prefix-len-ignored"),
+    Wrong("last-token-of-a-chunk-left-out", "Chunks of 8; a last one of a single token is left out.",
+          _answer("for i in range(0, len(suffix_ids), 8):\n"
+                  "        if i and i + 1 == len(suffix_ids):\n            break\n"
+                  "        logits = advance(suffix_ids[i : i + 8], prefix_len + i, weights, cache)\n    return logits"),
+          (EQUAL,)),
     # The saved cache and clones
     Wrong("saved-cache-mutated", "No clone.", _clone("cache = saved"), TOGETHER, "saved-cache-grows"),
     Wrong("shallow-clone", "A clone with layers of its own whose buffers are shared.",
