@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 6. A store of blocks
 #
-# **What you will build.** The part that a serving engine adds to a saved prefix. Stages 4 and 5 keep whole entries: a
-# prompt that differs from an entry in its last token alone can use none of it. Here every prompt is cut into *blocks*
-# of a few tokens, and one store holds the blocks of all prompts, up to a capacity. A new prompt takes as many blocks
-# from the left as match it, and computes the rest. You write the keys by which blocks are found, the store that
-# compares and evicts, the function that serves a request from it, and blocks of 8-bit numbers.
+# **What you will build.** The part that a serving engine adds to a saved prefix. Stages 4 and 5 look up whole
+# entries: a prompt that differs from an entry in its last token alone finds none. Here every prompt is cut into
+# *blocks* of a few tokens, and one store holds the blocks of all prompts, up to a capacity. A new prompt takes as
+# many blocks from the left as match it, and computes the rest. You write the keys by which blocks are found, the
+# store that compares and evicts, the function that serves a request from it, and blocks of 8-bit numbers.
 #
 # **Time.** About five hours. This stage is optional: it goes further than the five before.
 #
@@ -89,7 +89,7 @@ def as_it_is(rows):
 # %% [markdown]
 # ## 1. Why whole entries are not enough
 #
-# Stage 5 ended with near misses. The stored entry and the live prompt share a beginning and then part, and since an
+# Stage 5 showed near misses. The stored entry and the live prompt share a beginning and then part, and since an
 # entry is used whole or not at all, everything is computed. The picture shows two such prompts cut into blocks of four
 # tokens. A box with a thick frame is a *full block*. The tokens at the end that fill no block are the *rest*.
 
@@ -105,9 +105,9 @@ autograder.block_charts.block_strip(
 )  # fmt: skip
 
 # %% [markdown]
-# As whole entries, nothing of the stored prompt can be used. As blocks, the live prompt is served from the shaded ones,
-# and only what comes after them is computed. The shared tokens after the last shaded block are lost: a block is used
-# whole or not at all. So the question of stage 5 is still there, at a smaller size.
+# With whole entries, nothing of the stored prompt can be used. With blocks, the live prompt is served from the shaded
+# ones, and only what comes after them is computed. The shared tokens after the last shaded block are lost: a block is
+# used whole or not at all. So the question of stage 5 is still there, at a smaller size.
 #
 # Why only from the left? Because a row of keys and values depends on all tokens before it. A block in the middle of the
 # prompt whose ids happen to be in the store, after something else, has other keys and values.
@@ -242,8 +242,8 @@ autograder.block_charts.block_strip(
 
 # %% [markdown]
 # `put` is the other half: the blocks of a prompt that are not there yet are cut out of its cache and kept. When the
-# store is full, `put` calls `evict`, which you write in the next section. So leave that line for later if you like, and
-# begin with a store that never fills.
+# store is full, `put` calls `evict`, which you write in the next section. So leave that call for later if you like,
+# and begin with a store that never fills.
 #
 # The helpers in the second setup cell do the cutting and joining: `rows_of(cache, start, end)` copies rows out of a
 # cache, `cache_of(run, n_layer)` makes a new cache from a run, and `Block` holds what is known about a block.
@@ -636,7 +636,7 @@ fewer.beside(chats[0] / chats[capacities.index(128)])
 #
 # Small blocks reuse more: less is lost where two prompts part. But each block has a key to compute, a dict entry and
 # arrays of its own. Large blocks waste room: the last block of a running request is allocated whole, and is not full.
-# The chart shows both for `chats`, with room for everything.
+# The chart shows the tokens computed and the room left empty, for `chats`, with room for everything.
 
 # %% tags=["chart"]
 waste = autograder.guess("Blocks of 64: how much room is empty in a last block, on average?", unit="tokens")
@@ -751,8 +751,8 @@ lost.beside("one system prompt")
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# A chat goes on where it ended, and there the rows are kept: a window costs it nothing. Users
-# of one system prompt part at its end, and those rows were forgotten as soon as the question after it was longer than
+# A chat continues from its end, and those rows are kept, so a window costs it nothing. The prompts of users who have
+# one system prompt part at its end, and those rows were forgotten as soon as the question after it was longer than
 # the window. A store with a window has to keep the branch points on purpose.
 #
 # </details>
@@ -859,6 +859,6 @@ print(f"{len(question)} and {len(paraphrase)} tokens, {n} shared:", tokenizer.to
 print("full blocks of 16 shared:", n // 16)
 
 # %% [markdown]
-# This is the end of the road from one matrix product to a server's memory. Each stage kept something so that it need
+# Stages 1 to 6 lead from one matrix product to a server's memory. Each stage kept something so that it need
 # not be computed again, and each had to say when that is right. The rule is the same in all of them: what is kept must
 # be found by everything that it depends on, compared before it is used, and never changed by being used.

@@ -16,15 +16,16 @@
 # **What you will build.** The inference of SmolLM2, a chat model with 135 million parameters that answers questions on
 # a laptop. It has the Llama architecture, like most open models. Four things differ from GPT-2; the cache, prefill
 # and decode, and the rules of reuse are those that you know. At the end you talk with it, and its second answer begins
-# many times sooner because of a cache that you wrote. The failures of stage 5 happen in it too, in seconds.
+# many times sooner because of a cache that you wrote. The failures of stage 5 happen in it too, and you measure what
+# they cost in seconds.
 #
 # **Time.** About five hours. This stage is optional.
 #
 # **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` in a cell
 # explains a term, and `autograder.glossary()` shows all of them.
 #
-# **The model.** Sections 1 and 2, and all checks, work on a small random model. Sections 3 and 4 use the real one.
-# Fetch it once, in a terminal:
+# **The model.** Sections 1 and 2, the class `Chat` in section 3, and all checks work on a small random model. From
+# "Eight turns" on, the real one is used. Fetch it once, in a terminal:
 #
 #     autograder fetch smollm2
 #
@@ -67,7 +68,7 @@ def cut(cache, n):
 # | before each part of a block | layer norm | **RMS norm**: no mean, no bias |
 # | where a token stands | a row of `wpe`, added once | **rotary positions**: queries and keys are turned |
 # | heads of keys and values | as many as of queries | **grouped**: several heads of queries share one |
-# | MLP | `gelu(x @ a) @ b` | **SwiGLU**: one half opens and closes the other |
+# | MLP | `gelu(x @ a) @ b` | **SwiGLU**: one linear layer's result scales another's |
 #
 # The weights are a tree again. There is no bias anywhere, and matrices are `[n_out, n_in]`, as Llama's files hold
 # them, so a product is `x @ matrix.T`:
@@ -259,8 +260,8 @@ def advance_llama(token_ids, position, weights, cache):
 
     token_ids: a list of n_new >= 1 ids. cache: a ModelCache; each of its layers grows by n_new positions, the keys
     turned, [n_kv_head, n_new, head_dim].
-    ValueError, before anything is computed, when there is no token, unless all positions lie in 0 to n_ctx - 1, and
-    unless all ids lie in 0 to n_vocab - 1.
+    ValueError, before anything is computed, when there is no token, when a position lies outside 0 to n_ctx - 1, or
+    when an id lies outside 0 to n_vocab - 1.
     """
     ### BEGIN SOLUTION
     c, end = weights.config, position + len(token_ids)
@@ -554,9 +555,10 @@ if real:
 # %% [markdown]
 # ### Ranking is not matching: 2,328 + 104
 #
-# The prompt has 2,432 tokens. Two entries fit: the system prompt, 2,328, and the very same prompt, saved by an earlier
-# request. A lookup that admits `n <= len(prompt)` takes the longer one, which leaves nothing to compute; the reuse
-# fails, and a fallback computes all. Then the same request with the right lookup, `n < len(prompt)`.
+# The prompt has 2,432 tokens. The ids of two entries begin the prompt: those of the system prompt, 2,328, and those
+# of the very same prompt, saved by an earlier request. A lookup that admits `n <= len(prompt)` takes the longer one,
+# which leaves nothing to compute; the reuse fails, and a fallback computes all. Then the same request with the right
+# lookup, `n < len(prompt)`.
 
 # %% tags=["chart"]
 slower = autograder.guess("How many times as long does the first token take with the wrong lookup?", unit="times")
@@ -681,7 +683,8 @@ autograder.question("chat-model", 2)
 # %% [markdown] written="what-a-second-costs" points=2
 # **Question 2 (2 points).** Use the numbers of your own tables; without the download, use the tokens. (a) In the drift,
 # 4 of 5,923 stored tokens were different. Why did these 4 cost the time of thousands? (b) `Chat` would have lost only a
-# few tokens by the same drift. What does it do otherwise than the server, and what does that cost in memory or in work?
+# few tokens by the same drift. What does it do differently from the server, and what does that cost in memory or in
+# work?
 #
 # ### BEGIN SOLUTION
 # **Rubric.** 1 point for (a): the server uses whole entries only, so one different token among the stored ones is a

@@ -125,7 +125,7 @@ print("One warm-up run of 1,000 tokens:", cost(list(range(1000))))
 # ## a. Positions that do not continue
 #
 # GPT-2 adds row p of `wpe` to the token at position p. A suffix after a prefix of 200 tokens starts at position 200.
-# Two mistakes are common: the suffix starts again at 0 (*position reset*), or at 201 (*shift by one*, from counting
+# Common mistakes are to start again at 0 (*position reset*), or one off, here at 201 (*shift by one*, from counting
 # one token too many). Neither raises an error: rows 0 and 201 of `wpe` exist.
 #
 # The next cells save a prefix of a play once, and continue it three ways on the trained model. At every length of the
@@ -294,8 +294,8 @@ autograder.check("common-prefix")
 #   the logits of the next token come from computing the last token of the prompt, and the cache holds keys and values
 #   only.
 #
-# A *hit* is an entry that passes both. Before you write the lookup, write its log. A lookup that only returns an entry
-# cannot be diagnosed; one that says for each candidate what was decided, and by which figures, can.
+# An entry that passes both is a *hit* in the log. Before you write the lookup, write its log. A lookup that only
+# returns an entry cannot be diagnosed; one that says for each candidate what was decided, and by which figures, can.
 
 
 # %% solution="candidate-log"
@@ -360,7 +360,7 @@ autograder.check("lookup-leaves-a-token")
 # <details><summary>Hint</summary>
 #
 # First keep the entries whose row in the log says hit, then take the longest of them. The other order, first the
-# longest and then a test of it, is the mistake of the next section. `max` takes a `key` and a `default` for an empty
+# longest and then a test of it, misses a shorter entry that fits. `max` takes a `key` and a `default` for an empty
 # list.
 #
 # </details>
@@ -451,7 +451,7 @@ print("  reused:", entry.name if entry else "nothing", "|", ranking_cost)
 taken.beside("this prompt", "It leaves nothing to compute, and so nothing of it is reused.")
 
 # %% [markdown]
-# Every comparison of keys that should pass passes. The entry of 2,432 is chosen because it is the longest. It leaves
+# Every `key` in the log that should be True is True. The entry of 2,432 is chosen because it is the longest. It leaves
 # an empty suffix, the reuse raises, the `except` catches it, and the whole prompt is computed. The answer is right.
 # The entry of 2,328, which would have left 104 tokens, lost for being shorter. In the log above, compare the column
 # `n` with the prompt's length: there is the fault.
@@ -534,8 +534,8 @@ for line in dict.fromkeys(log):
 # %% [markdown]
 # ## A miss that explains itself
 #
-# A miss costs as much as a server without a cache, and the answer does not show it. So it has to speak. One line is
-# enough to begin with: how much of the entry matched, and which token came next on each side.
+# A miss costs as much as a server without a cache, and the answer does not show it. So it has to be logged, with its
+# reason. One line is enough to begin with: how much of the entry matched, and which token came next on each side.
 
 
 # %% solution="explain-miss"
@@ -584,7 +584,7 @@ for name, ids in small.items():
 # %% [markdown]
 # ## d. Template drift
 #
-# A *template* writes the messages of a chat as one text. This one begins each message with `START`, the role and a
+# A *template* writes the messages of a chat as one string. This one begins each message with `START`, the role and a
 # newline. `START` is a special token: the tokenizer never merges anything with it, so messages cannot run together.
 # The *generation prompt* at the end opens the assistant's message. It also holds an empty think block, `[think]`,
 # which tells the model to answer without thinking aloud. The block must stay there: without it the model would be asked
@@ -621,7 +621,7 @@ stored_ids, live_ids = drifted(turn_1), drifted(turn_2)
 print(f"stored {len(stored_ids):,}, live {len(live_ids):,}")
 print(explain_miss(stored_ids, live_ids))
 for name, ids in (("stored", stored_ids), ("live", live_ids)):
-    print(name, "goes on with", tokenizer.tokens(ids[5919:5923]))
+    print(name, "continues with", tokenizer.tokens(ids[5919:5923]))
 
 # %% [markdown]
 # Of 5,923 stored tokens 5,919 match. Four do not: the empty think block. Only whole entries count, so 7,380 tokens
@@ -636,7 +636,7 @@ def render_chat(messages, add_generation_prompt=False):
     """The messages as one string, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
 
     messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a string
-    of any kind: empty, with blanks and newlines at its ends, or with the template's own markers in it.
+    of any kind: empty, with spaces and newlines at its ends, or with the template's own markers in it.
     Each message becomes START, its role, a newline, and its content, unchanged. A message of the assistant has
     NO_THOUGHT before its content, as the model had it in front of it when it answered.
     With add_generation_prompt=True the string ends with GENERATION_PROMPT.
@@ -659,7 +659,7 @@ autograder.check("turn-is-a-prefix")
 #
 # Write down the end of the text that the model sees when it answers, and the same place in the next turn's text. They
 # differ in one thing, so `drifting_render_chat` needs one more line. Leave the contents alone: no `strip`, no
-# `replace`, no test for an empty one. The model's answer is in the cache as it was generated, with every blank.
+# `replace`, no test for an empty one. The model's answer is in the cache as it was generated, with every space.
 #
 # </details>
 #
@@ -969,7 +969,7 @@ cases = {
     "no time": (plain_ids, canonical(text)),
     "two keys swapped": (as_it_comes(text), as_it_comes(text, tool_swapped)),
     "two keys swapped, sorted": (plain_ids, canonical(text, tool_swapped)),
-    "one more blank": (plain_ids, canonical(text.replace(". ", ".  ", 1))),
+    "one more space": (plain_ids, canonical(text.replace(". ", ".  ", 1))),
     "start token doubled": (plain_ids, [tokenizer.eot_id, *plain_ids]),
 }
 
@@ -993,7 +993,7 @@ for name, (stored, live) in cases.items():
     print(f"{name:25} {explain_miss(stored, live):52} error {error:.0e}")
 
 # %% tags=["chart"]
-for name in ("time first", "two keys swapped", "one more blank", "start token doubled"):
+for name in ("time first", "two keys swapped", "one more space", "start token doubled"):
     stored, live = cases[name]
     record(name, f"token {reused[name]} of {len(stored)} stored", f"{1 - reused[name] / len(live):.0%} recomputed")
 title = "One thing changed at a time"
@@ -1023,7 +1023,7 @@ whole = tokenizer.encode(f"{START}user\nSpeak, good {START}user\nHere.")
 print("joined at a special token, same ids:", left + right == whole)
 
 # %% [markdown]
-# A blank at the end of a part is the usual trap: in GPT-2's vocabulary a blank belongs to the word after it. At a
+# A space at the end of a part is the usual trap: in GPT-2's vocabulary a space belongs to the word after it. At a
 # special token nothing merges, so that is where a prefix may end. This is why each message begins with one.
 #
 # ### The same meaning in other words
@@ -1032,7 +1032,9 @@ print("joined at a special token, same ids:", left + right == whole)
 # other words shares what the two prompts have in common from the start, and no more.
 
 # %% tags=["chart"]
-paraphrase = autograder.guess("'In what place lives the king?' How many ids does it share with the first?")
+paraphrase = autograder.guess(
+    "How many ids does 'In what place does the king live?' share with 'Where does the king live?'?"
+)
 paraphrase
 
 
@@ -1042,9 +1044,9 @@ def question_ids(text):
 
 
 asked = question_ids("Where does the king live?")
-for text in ("Where does the king live?", "Where does the king live now?", "In what place lives the king?"):
+for text in ("Where does the king live?", "Where does the king live now?", "In what place does the king live?"):
     common = longest_common_prefix(asked, question_ids(text))
-    print(f"{text:32} shares {common:2} of {len(asked)} ids")
+    print(f"{text:40} {common:2} of {len(asked)} ids in common")
 paraphrase.beside(common, "They are those of the template, before the first word.")
 
 # %% [markdown]
@@ -1145,7 +1147,7 @@ record("near miss, with fallback", diverged, fallback_cost.against(drift_cost))
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """The key, a string, under which the cache of these ids may be found again.
 
-    token_ids: a list of at least one id, of any vocabulary, so up to 200,000 and more. All others are strings, of any
+    token_ids: a list of at least one id. A vocabulary may have 200,000 ids and more. All others are strings, of any
     length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored arrays
     ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
     Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
@@ -1175,8 +1177,8 @@ autograder.check("key-separates")
 #
 # The dict below is a cache shared by two tenants and two models. A digest is an *index*: it says where to look.
 # Whether what lies there is the right thing is decided by comparing the ids. With a digest of 256 bits two keys are
-# never equal by chance. Short ones are: the last cells of this section keep 16 bits of the digest, as some caches do to
-# save space, and ask for 1,500 different prompts.
+# practically never equal by chance. Short ones are: the last cells of this section keep 16 bits of the digest, as
+# some caches do to save space, and ask for 1,500 different prompts.
 
 # %% tags=["chart"]
 facts = {
@@ -1257,7 +1259,7 @@ if collisions:
 #    the prompt.
 # 5. **What changes goes last.** Time, notes and whatever depends on the newest message come after everything that
 #    stays.
-# 6. **One form for one content.** Sorted keys, no stray blanks, one start token; end a prefix at a special token.
+# 6. **One form for one content.** Sorted keys, no stray spaces, one start token; end a prefix at a special token.
 # 7. **The key holds everything the numbers depend on**, and the tenant. A digest is an index; the ids decide.
 # 8. **A miss says why.** How much was shared, and what came next on each side. No silent `except`.
 # 9. **Measure the reuse**, not the idea of it: tokens computed per request, in the log, in production.

@@ -53,9 +53,8 @@ weights, tokenizer = autograder.load_both(MODEL)
 # %% [markdown]
 # ## Tokens
 #
-# A language model does not read letters. A **tokenizer** cuts the text into pieces called **tokens**, and gives each
-# piece a number, its **token id**. Frequent words are one token; rare ones are cut into several. A space belongs to
-# the word after it, which is why most tokens below begin with one (drawn as an open box).
+# As in `00-start-here`, a **tokenizer** cuts the text into **tokens**, each with a number, its **token id**. An open
+# box stands for a space, which belongs to the word after it.
 #
 # Now and then a cell asks you to **guess** before you run the next one. A guess that turns out wrong is worth more than
 # a result that was only read. Nothing depends on it. (Where no box appears, write your guess into the call:
@@ -109,7 +108,8 @@ autograder.attention_charts.row_through_block(weights, token_ids, words, positio
 # - **`q`, `k`, `v`** are three short rows made from it, by multiplying it with learned matrices. Every token has its
 #   own three. There are several **heads**, which do this side by side; the picture shows one.
 # - **`scores`** compare this token's `q` with the `k` of every token up to itself. Later tokens are hidden.
-# - **`weights`** are the scores turned into positive numbers that add up to 1: how much of each token is taken in.
+# - **`weights`**, here the attention weights and not the model's, are the scores turned into positive numbers that
+#   add up to 1: how much of each token is taken in.
 # - **`mix`** is the `v` of all these tokens, each times its weight, added up. This is where the tokens before `dead`
 #   get into its row, and the only place.
 # - **`attention`** puts the heads' mixes together, and is **added** to the row.
@@ -134,7 +134,7 @@ print("ln_f:          ", weights.ln_f)
 # read-only, because they are shared by everything in the notebook.
 #
 # **A trap to know of.** The notebook has a variable `weights`, the trained model. The checks call your functions with
-# *other* models too, whose sizes all differ. So take every size from the arguments: from the shape of `x`, from
+# *other* models too, of other sizes. So take every size from the arguments: from the shape of `x`, from
 # `n_head`, from the `weights` that `forward` is given.
 #
 # ## Embeddings: from ids to rows
@@ -294,13 +294,13 @@ print("and after, with weight 1 and bias 0:  ", normed.std(axis=-1).round(3))
 #
 # 1. From its row, each position makes three vectors, by three linear layers: a **query** (what am I looking for?), a
 #    **key** (what do I have to offer?) and a **value** (what do I pass on to whoever is interested?).
-# 2. A position's query is compared with the keys of all positions by a dot product. This gives one **score** for
-#    each: the larger, the better the fit. The scores are made into numbers from 0 to 1 that add up to 1. They are
-#    called **attention weights**.
+# 2. A position's query is compared with the keys of all positions by a dot product, scaled as shown below. This gives
+#    one **score** for each: the larger, the better the fit. The scores are made into numbers from 0 to 1 that add up
+#    to 1. They are called **attention weights**.
 # 3. The position's result is the average of all values, weighted by them.
 #
 # Here are three tokens, with a query, a key and a value each, small enough to calculate by hand. Take the third token.
-# Its query `[2, 0, 0, 0]` fits the first key best, with a score of 6; the others get 0 and 2.
+# Its query `[2, 0, 0, 0]` fits the first key best, with a dot product of 6; the others get 0 and 2.
 
 # %% tags=["chart"]
 q = np.array([[1.0, 1, 0, 0], [0, 2, 0, 0], [2, 0, 0, 0]])
@@ -425,8 +425,8 @@ autograder.check("step-softmax")
 #
 # Now the scores and their softmax, for all heads and all queries at once.
 #
-# **Scaling.** The dot product of two random vectors is larger, the more numbers they have: with `head_dim` numbers, it
-# grows as the square root of `head_dim`. To keep scores at one size, they are divided by `sqrt(head_dim)`.
+# **Scaling.** The dot product of two random vectors grows with their length: in size, as the square root of
+# `head_dim`. To keep scores at one size, they are divided by `sqrt(head_dim)`.
 #
 # **Hiding.** A hidden score becomes `-np.inf`. A number such as -10,000 hides a key only as long as every visible
 # score is above it.
@@ -507,16 +507,15 @@ autograder.check("attention-large-scores")
 # <details><summary>Hint</summary>
 #
 # Four lines are enough. `np.split` cuts an array into equal parts along an axis, and each part is then split into
-# heads. With the heads in front, one `@` applies the attention weights to the values. If a check fails, the second fold
-# under its message names the mistake that gives the same numbers as your code, when it is a known one.
+# heads. With the heads in front, one `@` applies the attention weights to the values. If a check fails, the second
+# folded line under its message names the mistake that gives the same numbers as your code, when it is a known one.
 #
 # </details>
 #
 # <details><summary>What you should see</summary>
 #
-# Three checks pass. They call your function with 1, 2, and more rows, on models in which
-# `n_head`, `head_dim` and the number of rows sometimes agree: a wrong reshape can look right when two sizes are
-# equal.
+# Three checks pass. They call your function with 1, 2 and more rows. Some of these numbers equal `n_head` or
+# `head_dim`, and others do not, because a wrong reshape can look right when two sizes are equal.
 #
 # </details>
 #
@@ -604,11 +603,11 @@ autograder.attention_charts.head_map(chosen, tokenizer.tokens(line_ids), title, 
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# Each row adds up to 1, and the first has a single 1, because the first token has nothing else to look at. A frame is
-# around the largest weight of each row. In 9 of the 13 other rows it is around the token just before: ` where` has 0.64
-# for the `!` before it, and the second half of each `Romeo` has 0.64 to 0.80 for the first half. In the other 4 it is
-# around the first token, or around the token itself. Nobody programmed this; the head learned it in training. Most
-# heads do nothing that has a name.
+# Each row adds up to 1, and the first has a single 1, because the first token has nothing else to look at. A frame
+# marks the largest weight of each row. In 9 of the 13 other rows it marks the token just before: ` where` has 0.64
+# for the `!` before it, and the second half of each `Romeo` has 0.64 to 0.80 for the first half. In the other 4 it
+# marks the first token, or the token itself. Nobody programmed this; the head learned it in training. Most heads do
+# nothing that has a name.
 #
 # </details>
 #
@@ -657,8 +656,9 @@ autograder.check("forward-limits")
 # %% [markdown]
 # <details><summary>Hint</summary>
 #
-# The line for the embeddings stands further up, where the table `x` was drawn. Look at the length before anything
-# else. Then a loop over `weights.blocks`, and one line for the logits. `array.T` is the transpose.
+# The line for the embeddings stands further up, where the table `x` was drawn (there it is called `rows`). Look at
+# the length before anything else. Then a loop over `weights.blocks`, and one line for the logits. `array.T` is the
+# transpose.
 #
 # </details>
 #
@@ -811,8 +811,8 @@ autograder.cost_charts.next_token(seconds, timed)
 # <details><summary>What you should see</summary>
 #
 # A line that rises, at first almost straight and then ever more steeply. The linear layers
-# cost the same for every row, so their share grows with the length `n`. Attention compares every query with every
-# key, so its share grows with `n * n`. And to write a text of `n` tokens you pay for *all* the points on the way: the
+# cost the same for every row, so their time grows with the length `n`. Attention compares every query with every
+# key, so its time grows with `n * n`. And to write a text of `n` tokens you pay for *all* the points on the way: the
 # area under the curve.
 #
 # </details>
@@ -840,7 +840,7 @@ autograder.question("forward-pass", 1)
 autograder.question("forward-pass", 2)
 
 # %% [markdown]
-# ## For a friend
+# ## Show a friend
 #
 # Run this cell while somebody watches. The prompt and the temperature are yours to change. With the switch at the top
 # of the notebook set to `"gpt2"`, it writes modern English, a few tokens a second at first, and slower with each one.

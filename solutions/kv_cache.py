@@ -60,7 +60,7 @@ autograder.charts.steps_picture(16, n_steps=3)
 # On the left, all rows are computed in this step, and all keys and values (K and V, the two strips) with them. On the
 # right, only the last row is computed. Its query needs the keys and values of all the earlier positions, and nothing
 # else from them: the rows above are not kept. So the keys and values have to be kept, and the memory that keeps them is
-# called the **KV cache**. (The first notebook explains the units. Here it is enough that left grows with the square of
+# called the **KV cache**. (`00-start-here` explains the units. Here it is enough that left grows with the square of
 # the length, and right in proportion to it.)
 #
 # Three questions decide whether that is allowed. Do the keys and values of earlier positions stay the same when the
@@ -643,6 +643,8 @@ autograder.question("kv-cache", 2)
 
 # %% [markdown]
 # ## Questions
+#
+# Answer in a few sentences. A person marks the answer.
 
 # %% [markdown] written="which-rows-stay" points=2
 # **Which rows stay right?** A cache holds the keys and values of a text of 100 tokens. Now the token at position 40 is

@@ -66,7 +66,8 @@ weights, tokenizer = autograder.load_both(MODEL)
 #     mine = autograder.load_notebook("../02-kv-cache/kv_cache.ipynb")
 #     ModelCache, attend = mine.ModelCache, mine.attend
 #
-# Marking always uses the given ones, unless those lines stand inside one of your solution cells.
+# Marking always uses the given ones: your other notebooks cannot be read there. So do not put these lines into a
+# solution cell.
 #
 # ## Two phases
 #
@@ -95,7 +96,7 @@ autograder.attention_charts.passes(n_prompt=6, n_generated=5)
 # One more question before you begin.
 
 # %% tags=["chart"]
-rows_at_end = autograder.guess("A prompt of 100 tokens and 20 new ones: how many rows has the cache at the end?")
+rows_at_end = autograder.guess("A prompt of 100 tokens and 20 new ones: how many rows does the cache have at the end?")
 rows_at_end
 
 # %% tags=["chart"]
@@ -389,8 +390,8 @@ else:
 # With `n_new = 0` the result is an empty list.
 #
 # One check counts work: the ids that the given functions, your `prefill` and your `decode_step` get, and the rows that
-# are multiplied by the arrays in `weights`. It fails only when too many tokens go through the model. Work that the
-# count cannot see, as with weights that you prepared once, does not count against you.
+# are multiplied by the arrays in `weights`. It fails only when too many tokens go through the model. Work that it
+# cannot see, such as products with weights that you prepared beforehand, is not counted.
 
 
 # %% solution="generate"
@@ -554,7 +555,7 @@ autograder.cost_charts.one_token(one, wide)
 # </details>
 #
 # The next chart adds these times up, position by position, to what the whole text has cost by then. Between the
-# measured positions it takes straight lines. It begins at 50 tokens, because in shorter texts most of the time goes
+# measured positions it interpolates linearly. It begins at 50 tokens, because in shorter texts most of the time goes
 # into calling functions and not into arithmetic. To show that such a sum can be trusted, the cell after it lets
 # `generate` and `generate_recompute` really write 50 tokens, and prints the clock's time beside the sum's.
 
@@ -618,11 +619,11 @@ print(helped.beside("prefill"))
 # | what the user feels | the time to first token | the tokens per second |
 # | can a saved prefix help? | yes: what is saved is not computed again | no: every new token is computed anyway |
 #
-# (The weights of the course's model are so small that they stay close to the processor. Here it is the calls of NumPy
-# that a decode step waits for; with a model of some gigabytes it is the memory.) The last row is the one to remember
-# for the rest of the course: a prefix cache saves prefill. It does not make decode any faster.
+# (The weights of the course's model are so small that they fit into the processor's cache. Here a decode step spends
+# most of its time calling NumPy; with a model of several gigabytes it waits for memory.) The last row is the one to
+# remember for the rest of the course: a prefix cache saves prefill. It does not make decode any faster.
 #
-# ## For a friend
+# ## Show a friend
 #
 # The same text is written twice, side by side: by your `forward`, and with your cache. Each has a clock that runs only
 # while it computes, so the race is fair. The switch at the top of the notebook lets the real GPT-2 race.
@@ -681,8 +682,8 @@ autograder.question("prefill-decode", 2)
 #
 # ### BEGIN SOLUTION
 # It holds `P + G - 1` rows. The last generated token has none: it was chosen from the logits and never fed. So the
-# next prefill must begin with that token, at position `P + G - 1`, which is `len(cache)`, and go on with the tokens
-# of the new message. Whoever starts with the message itself leaves a token out: everything after it stands one
+# next prefill must begin with that token, at position `P + G - 1`, which is `len(cache)`, and continue with the
+# tokens of the new message. Whoever starts with the message itself leaves a token out: everything after it stands one
 # position too early and never sees the last word of the answer.
 #
 # *Rubric. 1 point: P + G - 1 rows, and the last generated token is the one without a row, because nothing was chosen

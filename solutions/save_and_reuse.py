@@ -17,9 +17,8 @@
 # before every conversation), a document, the first part of a conversation. You will run that text through the model
 # once, save its KV cache, and let any number of requests continue from it. Then you will put the cache into a file and
 # read it back, without ever accepting a file that does not fit. At the end you measure what it is worth: a request with
-# 400 shared tokens and 8 of its own becomes many times faster. Every serving engine, which is a program that answers
-# many people with one model, does this. It is easy to get wrong without noticing, because a wrong cache raises no
-# error.
+# 400 shared tokens and 8 of its own becomes many times faster. Serving engines, programs that answer many people with
+# one model, do this. It is easy to get wrong without noticing, because a wrong cache raises no error.
 #
 # **Time.** About five hours.
 #
@@ -101,8 +100,7 @@ autograder.charts.token_strip(
 # and the tokens *before* it. The **causal mask** hides all later tokens. So the rows of the prefix come out the same
 # whatever follows, and can be kept.
 #
-# The other side of the same fact: change one token early in the prefix, and every row from there on is different.
-# A saved prefix serves the prompts that begin with *exactly* these tokens, and no others.
+# So a saved prefix serves the prompts that begin with *exactly* these tokens, and no others.
 #
 # ## Save
 #
@@ -159,7 +157,7 @@ autograder.charts.token_strip(
 )  # fmt: skip
 
 # %% [markdown]
-# The second and the third row are the two most common mistakes. Nothing stops them: `wpe` has a row for every position
+# The second and the third row are common mistakes. Nothing stops them: `wpe` has a row for every position
 # below `n_ctx`, so a wrong position finds a row too. The text that comes out may even read well. Only the numbers are
 # wrong. This is why the position is passed openly, as `prefix_len`, and why the checks call your function with a wrong
 # `prefix_len` as well: the logits must then be *different*, or there must be a `ValueError`. A function that takes
@@ -217,7 +215,7 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
 #
 # </details>
 #
-# Six checks follow, one for each thing that can go wrong; the first five give their points together. They run your
+# Six checks follow, one for each thing that can go wrong. They run your
 # function on the trained model and on small random models of odd sizes, with prefixes of every length up to the limit.
 #
 # **Same answer.** The logits must be those of running the whole prompt from scratch.
@@ -350,7 +348,7 @@ except (ValueError, IndexError) as error:
 #
 # You will write four short functions. The first two say what a file must be like; the writer and the reader both use
 # them. Each of these two has a step, a check without points; the checks with points look at the last two only. So you
-# may also choose another file format and cut the work otherwise, if the same files are refused.
+# may also choose another file format and divide the work differently, as long as the same files are refused.
 #
 # ### The facts
 
@@ -655,10 +653,10 @@ reuse_faster.beside(faster)
 #
 # Saving is paid once and pays back with every request. Here 1, 2, 4, ... requests with one prefix of 200 tokens are
 # served in both ways, each with a suffix of its own, the save included. The **break-even** is the number of requests
-# from which saving costs less in all.
+# at which both ways cost the same; with more, saving costs less.
 
 # %% tags=["chart"]
-pays_from = autograder.guess("From how many requests on does saving take less time in all?", unit="requests")
+pays_from = autograder.guess("At how many requests do both ways take the same time in all?", unit="requests")
 pays_from
 
 # %% tags=["chart"]
@@ -715,11 +713,10 @@ reuse_charts.break_even_chart(counts, work_in_all, **look)
 #
 # </details>
 #
-# Two things that a saved prefix does *not* do. It makes the first token come sooner; the tokens after it come no
-# faster, because each of them is a decode step as before. And it keeps no answers: it holds the keys and values of
-# exactly these tokens, and knows nothing of what they mean.
+# A saved prefix makes the first token come sooner, and no later one: each of those is a decode step as before. And it
+# keeps no answers.
 #
-# ## For a friend
+# ## Show a friend
 #
 # Twenty users, one system prompt, one saved prefix. Every line is a request, served while you watch, and then once more
 # from scratch, to see what was saved.
@@ -795,9 +792,9 @@ autograder.question("save-and-reuse", 2)
 # ### END SOLUTION
 
 # %% [markdown] written="when-to-save" points=2
-# **Question 2.** Use the numbers of your charts. (a) For a prefix of 200 and suffixes of 8 tokens, from how many
-# requests on does saving pay in tokens, and from how many in seconds on your machine? What makes the difference? (b)
-# Give a situation in which saving prefixes is a bad idea although every request is served faster.
+# **Question 2.** Use the numbers of your charts. (a) For a prefix of 200 and suffixes of 8 tokens, at how many
+# requests do both ways cost the same in tokens, and at how many in seconds on your machine? What makes the
+# difference? (b) Give a situation in which saving prefixes is a bad idea although every request is served faster.
 #
 # ### BEGIN SOLUTION
 # **Rubric.** 1 point for (a): break-even at 1 request in tokens (it pays from the second), a little above 1 in

@@ -70,8 +70,8 @@ autograder.charts.token_strip(
 #
 # </details>
 #
-# Two things to notice. What a text costs depends on its number of tokens, not of characters. And a small change in the
-# text can change the tokens around it:
+# Two things to notice. What a text costs depends on how many tokens it has, not on how many characters. And a small
+# change in the text can change the tokens around it:
 
 # %% tags=["chart"]
 for text in ("the king", "The king", "theking", "the  king", "the kin", "the kinks"):
@@ -129,7 +129,7 @@ autograder.lab.decode_lab(weights, tokenizer)
 # The prefill of 16 tokens costs 256 units, with the cache and without: this is shown before the first press. The second
 # step costs
 # 289 units without it and 33 with it, and the gap widens with every token. With the cache on, what was paid so far is
-# always the square of the number of tokens: each row has been paid for once.
+# always the square of the number of tokens that have been run: each row has been paid for once.
 #
 # </details>
 #
@@ -161,7 +161,7 @@ autograder.lab.request_lab(weights, tokenizer)
 # The next prompt has 104 tokens, so cold it costs 104 * 104 = 10,816 units. The first 100 tokens
 # are shared, and their square has been paid for before: 10,816 - 100 * 100 = 816 units remain, and the milliseconds
 # fall as well. (14 tokens of which 10 are shared: 196 - 100 = 96 units. Try it with short prompts: the units fall, and
-# the fixed cost of a pass hides it in the milliseconds.) With another first letter, the very first token differs,
+# the fixed cost of a run hides this in the milliseconds.) With another first letter, the very first token differs,
 # nothing can be reused, and the request is cold. After a later difference, everything before it can still be reused.
 #
 # </details>
@@ -189,21 +189,20 @@ autograder.lab.request_lab(weights, tokenizer)
 # <tr><th>shape</th><td>[40, 16, 3]</td></tr>
 # <tr><th>expected</th><td>[40, 17, 3]</td></tr>
 # <tr><th>case</th><td>after 17 appends of one row</td></tr>
-# <tr><th>failing lengths</th><td>17 to 70 (of 1 to 70)</td></tr>
+# <tr><th>failing lengths</th><td>17 to 69 (of 1 to 69)</td></tr>
 # </table>
-# <details><summary>Where to look</summary>Look in LayerCache (__init__, append, keys, values), and in what they
-# call.</details>
-# <details><summary>The cause</summary>The buffer is full and did not grow: NumPy cuts a slice past the end of an array
-# without an error.</details>
+# <details><summary>Where to look</summary>Look at the end of the filled part, in LayerCache (keys, __init__, append,
+# values), and in what they call.</details>
+# <details><summary>The cause</summary>The newest rows are not there. The filled part of a buffer is [:, :length]; NumPy
+# cuts a slice past the end of an array short without an error, so the buffer has to grow first.</details>
 # </div>
 #
 # First comes the property that should hold; then how large the error is and where. Try to find the mistake from that.
 # Two folded lines give hints, which you open with a click: the first says where to look, and the second names the
 # mistake, if it is a known one. In marking, the same checks run with other inputs.
 #
-# Instead of running the check cells you can open a terminal in the stage's folder and type `autograder test --watch`.
-# It runs all of the stage's checks whenever you save the notebook. It shows no hints unless you ask for them:
-# `autograder test --watch --hint 2` adds where to look, and `--hint 3` the cause as well.
+# Instead, you can keep `autograder test --watch` in a terminal in the stage's folder. It runs all checks whenever you
+# save. With `--hint 2` it adds where to look, and with `--hint 3` the cause as well.
 #
 # The glossary explains all terms of the course, in any notebook: `autograder.glossary()`,
 # or `autograder.glossary("logits")` for one of them.

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.bench.local_cluster import end_in_order, local_cluster
+from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
 from autograder.cli.sample_class import make_course, write_submission
 from autograder.grading.environment import import_nbgrader
 from autograder.notebooks.build import build
@@ -157,7 +157,7 @@ def main() -> None:
         parser.error("a class has at least 10 submissions")
     stage = find_stage(options.stage)
     use_one_thread()
-    end_in_order()
+    exit_on_sigterm()
     load = f", load {os.getloadavg()[0]:.1f} before" if hasattr(os, "getloadavg") else ""
     print(f"{os.cpu_count()} processors{load}; submissions of {stage.assignment}:")
     with tempfile.TemporaryDirectory() as temporary:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.bench.cluster import Meter, Run, grade, line, make_class
-from autograder.bench.local_cluster import end_in_order, local_cluster
+from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
 from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.grading import cluster
 from autograder.grading.marker import HandedIn, Markers, Marking
@@ -130,7 +130,7 @@ def main() -> None:
     if options.n < 100:
         parser.error("a large class has at least 100 submissions")
     use_one_thread()
-    end_in_order()
+    exit_on_sigterm()
     print(f"{options.n} submissions of {options.seconds:g} s each on {options.threads} threads, simulated:", flush=True)
     if why := why_none():
         print(f"the gradebook is a file, with SQLite: {why}")

@@ -56,7 +56,7 @@ class LocalCluster:
         self._log.close()
 
 
-def end_in_order() -> None:
+def exit_on_sigterm() -> None:
     """Have SIGTERM raise SystemExit, so that what this process started ends with it."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 

@@ -48,13 +48,14 @@ class Blocks:
         self.globals["prefill"] = self._counted
 
     def _counted(self, token_ids: list[int], *rest: Any) -> np.ndarray:
-        self.n_new = len(token_ids)
-        self.pass_seconds = seconds_of(lambda: setattr(self, "logits", self.prefill(token_ids, *rest)))
+        self.n_new += len(token_ids)
+        self.pass_seconds += seconds_of(lambda: setattr(self, "logits", self.prefill(token_ids, *rest)))
         return self.logits
 
     def serve(self, i: int, block: int) -> tuple[float, float]:
         request, store = self.trace[i], self.stores[block]
         context = {"tenant": request.tenant}
+        self.n_new, self.pass_seconds = 0, 0.0
         seconds = seconds_of(lambda: self.f.serve(store, request.token_ids, self.weights, context))
         self.computed[block] += self.n_new
         return seconds, self.pass_seconds

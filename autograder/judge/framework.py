@@ -76,9 +76,9 @@ class Result:
         first = next((other for other in earlier if self.root and other.root == self.root), None)
         if first is None:
             return self
-        told, raised = first.message.splitlines(), f" raised {self.root.partition(' at ')[0]}"
+        told, same_error = first.message.splitlines(), f" raised {self.root.partition(' at ')[0]}"
         lines = self.message.splitlines()
-        new = [line for line in lines if not (line in told or self.root in line or raised in line)]
+        new = [line for line in lines if not (line in told or self.root in line or same_error in line)]
         follows = f'This follows from the check "{first.title}".'
         return replace(self, message=in_lines(*new, follows), look="", cause="")
 

@@ -11,12 +11,16 @@ _SHORTER = (  # what NumPy says, for a reader who does not know its words
         r"in a product a @ b, a's last axis is \2 long, and b's last but one is \1 long",
     ),
     (
-        r"matmul: Input operand (\d) does not have enough dimensions .*",
-        r"in a product a @ b, one of the two has no axis",
+        r"matmul: Input operand 0 does not have enough dimensions .*",
+        r"in a product a @ b, a has no axis",
+    ),
+    (
+        r"matmul: Input operand 1 does not have enough dimensions .*",
+        r"in a product a @ b, b has no axis",
     ),
     (
         r"operands could not be broadcast together with remapped shapes \[original->remapped\]: "
-        r"(\(.*?\))->.*? (\(.*?\))->.*",
+        r"(\(.*?\))->.*? (\(.*?\))->.* and requested shape .*",
         r"in a product a @ b, the axes before the last two do not fit: \1 and \2",
     ),
 )

@@ -108,7 +108,7 @@ class Student:
         self._perform = perform
         self._renew = renew
         self._held: list[int] = []
-        self._gone: int | None = None  # which the next request is to let go of
+        self._replaced: int | None = None  # which the next request is to let go of
         self._room = Room()
         self.last: tuple[str, Any] | None = None  # what was asked for last, and what came
         self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
@@ -321,8 +321,8 @@ class Student:
 
     def _reply(self, name, request):
         request.setdefault("max_bytes", self._room.bytes_for(request))
-        if self._gone is not None:
-            request["gone"], self._gone = self._gone, None
+        if self._replaced is not None and request["op"] in ("call", "make_cache"):  # which make the next
+            request["replaced"], self._replaced = self._replaced, None
         try:
             reply = self._perform(request)
         except Exception as error:
@@ -392,14 +392,14 @@ class Student:
     def replace(self, handle: Handle) -> None:
         """Let go of an object just before the next one is made, so that Python gives that one its id()."""
         self._held.remove(handle.number)
-        self._gone = handle.number
+        self._replaced = handle.number
 
     def release_all(self) -> None:
         """Let go of every object handed out; called after each check."""
         self._asked, self._raised, self._classes = [], {}, {}
-        if self._gone is not None:
-            self._held.append(self._gone)
-            self._gone = None
+        if self._replaced is not None:
+            self._held.append(self._replaced)
+            self._replaced = None
         if self._held:
             held, self._held = self._held, []
             try:

@@ -48,7 +48,7 @@ def stale(verdicts: list[Verdict]) -> list[str]:
 
 
 def doubtful_names(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Names given for a change in a function where the bug is not at home."""
+    """Names given for a change in a function where no sample has that bug."""
     silent = {bug.key for bug in NOTHING_TO_JUDGE}
     for verdict in verdicts:
         for key in sorted(set(verdict.names.values()) - silent):
@@ -99,7 +99,7 @@ def text(verdicts: list[Verdict]) -> str:
         "Slower than the solution, with all points": [
             f"{v.stage}  {v.id}  {v.slower:.1f} times" for v in verdicts if v.slower is not None
         ],
-        "Names of bugs that are not at home in the changed function": doubtful_names(verdicts),
+        "Names of bugs that no sample has in the changed function": doubtful_names(verdicts),
         "Where to look does not reach the change": astray(verdicts),
     }
     for title, entries in sections.items():

@@ -28,10 +28,11 @@ def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]
 def _beside(path: Path, stage: Stage) -> Iterator[str]:
     """What is odd about the folder: that of another stage, or one with a second notebook."""
     folder = path.resolve().parent
-    if folder.name != stage.assignment and folder.name in {other.assignment for other in GRADED_STAGES}:
+    named = path.name == f"{stage.module}.ipynb"
+    if named and folder.name != stage.assignment and folder.name in {other.assignment for other in GRADED_STAGES}:
         yield f"This is the notebook of {stage.assignment}, in the folder of {folder.name}; do not hand it in there."
     others = [p.name for p in sorted(folder.glob("*.ipynb")) if p.name != path.name and not p.name.startswith(".")]
-    if path.name == f"{stage.module}.ipynb" and others:
+    if named and others:
         yield f"{path.name} is the one that is marked; there is also {', '.join(others)}."
 
 

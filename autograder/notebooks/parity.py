@@ -36,6 +36,7 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
     run = [cell for cell in cells if cell.runs and id(cell) in names]
     others = [cell for cell in cells if cell.role in ("chart", "check", "code") and not cell.runs and id(cell) in names]
     bound = {name for cell in run for name in names[id(cell)].bound} | set(dir(builtins)) | _GIVEN_BY_JUPYTER
+    left_out = {id(cell) for cell in others}
     elsewhere = {name: cell for cell in others for name in names[id(cell)].bound}
     found: list[NotInMarking] = []
     for cell in run:
@@ -56,7 +57,7 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
         if cell.role != "solution" or not cell.runs or id(cell) not in names:
             continue
         for name in defined_names(cell.source):
-            again = [other for other in cells[place + 1 :] if id(other) in names and name in names[id(other)].bound]
+            again = [other for other in cells[place + 1 :] if id(other) in left_out and name in names[id(other)].bound]
             if again:
                 sentence = (
                     f"{called(again[-1].cell.place)} binds {name} again, after {cell.label}. Marking takes the one in "

@@ -192,7 +192,7 @@ class Runtime:
         given = (*args, *kwargs.values())
         before = [snapshot(a) for a in given]
         with self._elsewhere() if request.get("elsewhere") else contextlib.nullcontext():
-            self.handles.pop(request.get("gone"), None)  # just now: what is made next gets its place in memory
+            self.handles.pop(request.get("replaced"), None)  # just now: what is made next gets its place in memory
             result = function(*args, **kwargs)
         changed = [i for i, (a, b) in enumerate(zip(given, before, strict=True)) if not unchanged(a, b)]
         value = which_entry(result, given) if request["returns"] == "entry" else self._give(result, request["returns"])
@@ -222,7 +222,7 @@ class Runtime:
     def _op_make_cache(self, request):
         if "ModelCache" not in self.namespace:
             return _missing("ModelCache")
-        self.handles.pop(request.get("gone"), None)
+        self.handles.pop(request.get("replaced"), None)
         cache = self.namespace["ModelCache"](request["n_layer"])
         for layer, (keys, values) in zip(cache.layers, request["kv"], strict=True):
             if keys.shape[1]:

@@ -41,7 +41,7 @@ def _expect_near(student: Student, array: np.ndarray) -> None:
     pair = student.plain("quantize", array)
     if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(a, (np.ndarray, int, float)) for a in pair)):
         raise Failure(None, f"quantize gave no pair of arrays ({where}).")
-    # A number is a float32 that max gave without keepdims=True.
+    # max without keepdims=True gives a number for a row of numbers, which is judged as an array
     pair = [a if isinstance(a, np.ndarray) else np.asarray(a, np.float32) for a in pair]
     numbers, scales = pair
     if numbers.dtype != np.int8 or numbers.shape != array.shape:

@@ -50,7 +50,7 @@ def _pairs(cases: Cases) -> Table:
         "two lists in which some ids stand several times": repeated(other),
         "two long lists that differ late": (long, long[: 5900 + many] + other[:9]),
         **{
-            f"two long lists that differ in one id, at place {place}": (long[:90], _with(long[:90], place, other[0]))
+            f"two lists of 90 ids that differ in one, at place {place}": (long[:90], _with(long[:90], place, other[0]))
             for place in (20 + few, 40 + some)
         },
         "an empty first list": ([], ids[:4]),
@@ -274,7 +274,7 @@ def explain_miss(student: Student, cases: Cases) -> None:
     def told(answer: tuple, right: tuple) -> str:
         if answer[:2] != right[:2]:
             return "the numbers after common= are not right"
-        return "the next ids are not named as they should be"
+        return "the next ids are not named once, stored before live"
 
     expect_answers(cases, _pairs(cases), ask, right, told)
 

@@ -103,7 +103,7 @@ class Filling:
         self.append_rows(*rows, _suspects)
 
     def append_rows(self, k: np.ndarray, v: np.ndarray, suspects: Callable = lambda *_: ()) -> None:
-        """The same with given rows; with those that were there before, one bug looks like another."""
+        """The same with given rows. suspects: none by default, since rows that are there twice fit several bugs."""
         self.chunks.append([k, v])
         where = f"after {_appends([chunk[0].shape[1] for chunk in self.chunks])}"
         try:

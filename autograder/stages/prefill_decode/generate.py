@@ -46,9 +46,11 @@ def generate_ids(student, cases):
 
 
 def _draw_requests(cases: Cases) -> list[Request]:
-    """Requests of several sizes, two of which give the last id and the first of the vocabulary as they go on; then
-    what shows that something is left over from one before: the first again, its prompt with more ids, the same to
-    another model, and what continues that answer, to the first model."""
+    """Requests of several sizes, and four that show whether something of an earlier one is left over.
+
+    Two of the first give the last id and the first of the vocabulary. The four: the first again, its prompt with more
+    ids, the same for another model, and that answer continued by the first model.
+    """
     middle, small, large = (lively(model) for model in cases.odd)
     first = draw_request(cases, middle, 5, 9).with_new_id(1, middle.config.n_vocab - 1)
     second = draw_request(cases, large, 1, 12).with_new_id(2, 0)

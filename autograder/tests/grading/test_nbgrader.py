@@ -15,8 +15,8 @@ from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.course import CHECKS, NAME, STAGE, Course
 
 WRONG = next(s for s in submissions_of(STAGE.name) if s.name == "positions-reset")
-GRADED_AGAIN = ("right", "wrong", "unsolved", "loud")
-LOUD = "import sys, warnings\nprint('loud', file=sys.stderr)\nwarnings.warn('loud')\n"
+GRADED_AGAIN = ("right", "wrong", "unsolved", "noisy")
+NOISY = "import sys, warnings\nprint('noise', file=sys.stderr)\nwarnings.warn('noise')\n"
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def course(tmp_path_factory):
     course.hand_in("right")
     course.hand_in("wrong", WRONG.sources(STAGE))
     course.hand_in("unsolved", {})
-    course.hand_in("loud", {mark: LOUD + source for mark, source in solved_cells(STAGE.name).items()})
+    course.hand_in("noisy", {mark: NOISY + source for mark, source in solved_cells(STAGE.name).items()})
     course.hand_in("extra-files")
     extra = course.path("extra-files").parent
     (extra / "numpy.py").write_text("raise ImportError")
@@ -49,6 +49,22 @@ def test_every_score_says_by_which_checks_and_when(course):
 
 def test_the_output_has_no_traceback_and_no_warning_of_a_library(course):
     assert "Traceback" not in course.first.stderr and "SAWarning" not in course.first.stderr
+
+
+def test_a_score_is_a_plain_number_after_its_message(course):
+    for check, (message, score) in course.outputs("wrong").items():
+        text = "".join(score["data"]["text/plain"])
+        assert message["name"] == "stdout" and re.fullmatch(r"\d+\.\d+", text)
+        assert float(text) == course.scores("wrong")[check]
+
+
+def test_a_question_that_was_left_open_has_no_points_and_waits_for_nobody(course):
+    with course.gradebook() as gradebook:
+        notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, "unsolved")
+        left = [grade for grade in notebook.grades if grade.name not in CHECKS]
+        assert left and not any(grade.needs_manual_grade for grade in left)
+        names = {grade.name for grade in left}
+        assert {c.auto_comment for c in notebook.comments if c.name in names} == {"No response."}
 
 
 def test_nothing_that_was_handed_in_beside_the_notebook_is_kept(course):
@@ -75,49 +91,49 @@ def again(course):
             shutil.rmtree(folder)
     before = {student: course.scores(student) for student in GRADED_AGAIN}
     with course.gradebook() as gradebook:
-        for student in ("wrong", "loud"):
+        for student in ("wrong", "noisy"):
             grade = gradebook.find_grade(check, STAGE.module, STAGE.assignment, student)
             grade.manual_score, grade.extra_credit = 0.5, 0.25
         gradebook.db.commit()
-    course.path("loud").write_text("{")
+    course.path("noisy").write_text("{")
     written = course.path("right", "autograded").stat().st_mtime_ns
     skipped = course.run("autograde", STAGE.assignment)
     assert skipped.returncode == 0, skipped.stderr
     kept = course.path("right", "autograded").stat().st_mtime_ns == written
-    stale = course.scores("loud")
+    stale = course.scores("noisy")
     run = course.run("autograde", STAGE.assignment, "--force")
     return SimpleNamespace(course=course, before=before, skipped=skipped, run=run, kept=kept, stale=stale, check=check)
 
 
 def test_without_force_what_was_graded_is_left_alone(again):
     assert again.kept
-    assert again.stale == again.before["loud"]
+    assert again.stale == again.before["noisy"]
 
 
 def test_a_notebook_handed_in_again_is_told_to_be_stale(again):
-    row = next(line for line in again.skipped.stderr.splitlines() if line.strip().startswith("loud "))
+    row = next(line for line in again.skipped.stderr.splitlines() if line.strip().startswith("noisy "))
     assert "stale" in row and "handed in again, and nbgrader passes it over" in row and "--force" in row
 
 
 def test_a_second_grading_gives_the_same_marks(again):
     for student, scores in again.before.items():
-        if student != "loud":
+        if student != "noisy":
             assert again.course.scores(student) == scores
 
 
 def test_marks_given_by_a_person_survive_even_where_grading_fails(again):
     with again.course.gradebook() as gradebook:
-        for student in ("wrong", "loud"):
+        for student in ("wrong", "noisy"):
             grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, student)
             assert (grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (0.5, 0.25, True), student
 
 
 def test_an_old_score_does_not_survive_a_submission_that_cannot_be_read(again):
-    assert set(again.course.scores("loud").values()) == {None}
-    assert read_record(again.course.folder / "autograded", STAGE.assignment, "loud").score is None
+    assert set(again.course.scores("noisy").values()) == {None}
+    assert read_record(again.course.folder / "autograded", STAGE.assignment, "noisy").score is None
     assert again.run.returncode == 1
     for step in ("autograded", "feedback"):
-        assert not again.course.path("loud", step).parent.exists()
+        assert not again.course.path("noisy", step).parent.exists()
 
 
 def test_the_secret_is_never_shown(again):

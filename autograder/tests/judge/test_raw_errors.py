@@ -31,6 +31,7 @@ def read_only(x):
         (lambda x: np.dot(np.zeros((2, 3)), np.zeros((2, 3))), "b's last but one"),
         (lambda x: np.zeros((4, 2, 3)) @ np.zeros((2, 3, 2)), "must agree, or be 1 in one"),
         (lambda x: np.float64(x) @ np.zeros((2, 3)), "a function without return"),
+        (lambda x: np.einsum("ij,jk->ik", np.zeros((2, 3)), np.zeros((4, 5))), "agree from the last axis on"),
         (lambda x: Layer.store.shape, "parentheses or the line @property"),
         (lambda x: Layer().store.shape, "parentheses or the line @property"),
         (lambda x: np.zeros((2, 3)) - np.zeros((2, 3)).mean(axis=1), "keepdims=True"),

@@ -65,6 +65,11 @@ def test_a_function_that_is_bound_again_later_is_told(tmp_path):
         [("%time x = 1", CHART), ("def kv(n):\n    return len(str(n))", SOLUTION)],
         [("def helper(n, n): pass", {}), ("def kv(n):\n    return n", SOLUTION)],  # parsed, but cannot be compiled
         [("def kv(n):\n    n = 1\n    global n", SOLUTION)],
+        [("def kv(n):\n    return n", SOLUTION), ("kv = print", {})],  # marking runs it, too
+        [
+            ("def kv(n):\n    return n", SOLUTION),
+            ("def kv(n):\n    return 0", SOLUTION),
+        ],  # a copy, of which others tell
     ],
 )
 def test_what_marking_has_is_not_told(tmp_path, cells):

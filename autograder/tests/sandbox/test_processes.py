@@ -106,7 +106,13 @@ def test_the_sandbox_is_started_once(sandbox):
     for _ in range(3):
         with begin(sandbox) as worker:
             worker.begin_anew()
-    for end in ("while True: pass", "import os; os._exit(3)"):
+    assert sandbox._process.pid == server
+
+
+def test_a_sandbox_is_empty_and_used_again_after_a_process_that_ended_badly(sandbox):
+    begin(sandbox).close()
+    server = sandbox._process.pid
+    for end in ("while True: pass", LITTER + "\nimport os; os._exit(3)"):
         with pytest.raises(WorkerGone):
             Worker(processes=sandbox, call_seconds=0.5).run_cell(Cell("end", end))
     with begin(sandbox) as worker:

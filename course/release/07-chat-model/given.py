@@ -561,7 +561,7 @@ def render_chat(messages, add_generation_prompt=False):
     """The messages as one string, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
 
     messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a string
-    of any kind: empty, with blanks and newlines at its ends, or with the template's own markers in it.
+    of any kind: empty, with spaces and newlines at its ends, or with the template's own markers in it.
     Each message becomes START, its role, a newline, and its content, unchanged. A message of the assistant has
     NO_THOUGHT before its content, as the model had it in front of it when it answered.
     With add_generation_prompt=True the string ends with GENERATION_PROMPT.
@@ -599,7 +599,7 @@ def build_prompt(system, tools, messages, now=None, notes=()):
 def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """The key, a string, under which the cache of these ids may be found again.
 
-    token_ids: a list of at least one id, of any vocabulary, so up to 200,000 and more. All others are strings, of any
+    token_ids: a list of at least one id. A vocabulary may have 200,000 ids and more. All others are strings, of any
     length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored arrays
     ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
     Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
