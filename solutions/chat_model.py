@@ -446,8 +446,9 @@ class Chat:
         """Answer a user's message with the greedy ids, at most n_new >= 1, as a list; the end token is not among them.
 
         tokenizer.end_id ends the answer. each: called with each id as soon as it is known, if given.
-        Afterwards `messages` has the user's message and the answer, and `log` one dict more: prompt, reused, computed,
-        seconds. ValueError when the prompt, or what is generated, does not fit into n_ctx; then nothing has changed.
+        Afterwards `messages` has the user's message and the answer, just as the tokenizer decodes it, and `log` one
+        dict more: prompt, reused, computed, seconds. ValueError when the prompt, or what is generated, does not fit
+        into n_ctx; then nothing has changed.
         """
         ### BEGIN SOLUTION
         messages = [*self.messages, {"role": "user", "content": text}]

@@ -152,13 +152,17 @@ class Student:
         return self._each(name, {"op": "calls", "name": name, "calls": wired})
 
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
-        """Which of the `Entry`s among the arguments came back, as an index, counted over all of them; None for None."""
+        """Which of the `Entry`s among the arguments, kept ones too, came back: an index over all of them, or None."""
         value = self._call(name, args, kwargs, "entry")
         lists = [arg.items if isinstance(arg, AsTuple) else arg for arg in args]
-        n = sum(isinstance(item, Entry) for some in lists if isinstance(some, (list, tuple)) for item in some)
+        n = sum(isinstance(item, (Entry, Handle)) for some in lists if isinstance(some, (list, tuple)) for item in some)
         if value is not None and not (type(value) is int and 0 <= value < n):
             raise StudentError(name, {"kind": "bad-result", "message": "the result is not one of the entries"})
         return value
+
+    def keep(self, argument: Any) -> Handle:
+        """An argument that is the same object in every call to which it is passed."""
+        return self._handle(self._ask("keep", {"op": "keep", "value": wire(argument)}), "keep")
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -437,7 +441,8 @@ class Room:
         if isinstance(value, np.ndarray):
             self._of_arrays += value.size
         elif isinstance(value, ModelPart):
-            self.make_for(value.model)
+            if value.path != "config":  # which holds no array, and may be that of a large model
+                self.make_for(value.model)
         elif isinstance(value, JudgeModel):
             c = value.config
             self._of_model = max(self._of_model, c.n_ctx * (2 * c.n_layer * c.n_embd + c.n_vocab))

@@ -70,7 +70,7 @@ class Runtime:
         """Answer one request: {"value": ...} or {"error": {...}}.
 
         `op` is one of: run_cell, show_cell, hashes, call, calls, method, methods, attribute, length, bytes_held,
-        make_cache, read_cache, release, read_file, write_file, file_exists.
+        keep, make_cache, read_cache, release, read_file, write_file, file_exists.
         """
         try:
             reply = getattr(self, "_op_" + request["op"])(request)
@@ -216,6 +216,9 @@ class Runtime:
 
     def _op_length(self, request):
         return {"value": len(self.handles[request["handle"]])}
+
+    def _op_keep(self, request):
+        return {"value": self._keep(arrived(request["value"], self))}
 
     # Caches
 

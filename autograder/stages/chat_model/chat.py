@@ -77,8 +77,8 @@ def clear_conversation(cases, texts: tuple[str, ...], kind: str) -> Conversation
     """Of a random model for which no decision is close.
 
     kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids, with a special token in them
-    that ends nothing; "text" for answers of letters; "ends" for letters, where the first answer stops at the end token;
-    "other" for the same with another tokenizer and another render.
+    that ends nothing; "text" for answers of letters, the first of which ends with a blank; "ends" for letters, where
+    the first answer stops at the end token; "other" for the same with another tokenizer and another render.
     """
     return _conversation(cases.number("chat", kind), texts, kind)
 
@@ -89,16 +89,19 @@ def _conversation(seed: int, texts: tuple[str, ...], kind: str) -> Conversation:
         model = random_judge_llama(SHAPE, seed + attempt)
         tokenizer, ends_early = byte_tokenizer(kind == "other"), kind in ("ends", "other")
         talk = Conversation(model if kind == "bytes" else _of_letters(model, tokenizer), kind == "other")
-        if kind != "text":
-            said = talk.send(texts[0]).new_ids
-            end, special = tokenizer.end_id, tokenizer.encode("<|endoftext|>")[0]
-            pair = (end, said[3]) if ends_early else (special, said[0])
-            talk = Conversation(_swapped(talk.model, *pair), kind == "other")
+        said = talk.send(texts[0]).new_ids
+        blank, special = (tokenizer.encode(token)[0] for token in (" ", "<|endoftext|>"))
+        if ends_early:
+            pair = tokenizer.end_id, said[3]
+        else:
+            pair = (blank, said[-1]) if kind == "text" else (special, said[0])
+        talk = Conversation(_swapped(talk.model, *pair), kind == "other")
         for text in texts:
             talk.send(text)
         known = all(b.shared >= a.prompt + len(a.new_ids) for a, b in pairwise(talk.turns))
         ends = [turn.rows == turn.prompt + len(turn.new_ids) for turn in talk.turns]
         fits = (not known and not any(ends)) if kind == "bytes" else (ends[0] == ends_early)
+        fits = fits and (kind != "text" or talk.messages[1]["content"][-1:].isspace())
         if talk.margin > CLEAR and fits:
             return talk
     raise AssertionError(f"no clear conversation of kind {kind} in 60")
@@ -211,10 +214,18 @@ def expect_ids(new_ids, right, what):
 def refused(student, cases):
     """After a message that does not fit, the conversation goes on as if it had not been sent."""
     talk = clear_conversation(cases, TEXTS[1:3], "text")
-    for texts in (["long " * 100], ["long " * 100, "again " * 90]):
+    first, second = talk.turns
+    fills = "x" * (SHAPE.n_ctx - second.prompt + len(second.text))  # its prompt takes the whole context
+    for texts, cleared in (
+        (["long " * 100], False),
+        (["long " * 100, "again " * 90], False),
+        ([fills], False),
+        (["long " * 100], True),  # of a prompt that has less in common with what the cache holds
+    ):
         chat = begin(student, talk.model, True)
-        first, second = talk.turns
         expect_ids(send(student, chat, first.text, talk.model)[0], first.new_ids, "the first turn")
+        if cleared:
+            student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
         for text in texts:
             try:
                 student.method(chat, "send", text, N_NEW, returns="none")
@@ -226,9 +237,10 @@ def refused(student, cases):
                     "A prompt that does not fit into n_ctx is a ValueError.", "send returned as if nothing were wrong."
                 )
         prop = "A message that is refused leaves nothing behind."
+        after, shared = (first, first.prompt - 1) if cleared else (second, second.shared)
         try:
-            new_ids = send(student, chat, second.text, talk.model)[0]
-            expect_ids(new_ids, second.new_ids, "the turn after a refused message")
+            new_ids = send(student, chat, after.text, talk.model)[0]
+            expect_ids(new_ids, after.new_ids, "the turn after a refused message")
         except Failure as failure:
             raise Failure(prop, failure.detail, failure.bug) from None
         except Exception as error:
@@ -237,7 +249,7 @@ def refused(student, cases):
             raise Failure(prop, "The message after a refused one was refused too.", own.REFUSED_STAYS) from None
         if len(student.attribute(chat, "log")) != 2:
             raise Failure(prop, "The log has another number of turns than were answered.")
-        if reused_last(student, chat) != second.shared:
+        if reused_last(student, chat) != shared:
             raise Failure(prop, "The turn after it does not reuse what the turn before it left.")
 
 

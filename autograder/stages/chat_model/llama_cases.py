@@ -19,6 +19,8 @@ SHAPES = (
     LlamaConfig(3, 4, 2, n_embd=40, n_inner=54, n_ctx=19, n_vocab=61, rope_theta=5000.0, norm_eps=1e-3, tied=False),
     LlamaConfig(5, 6, 2, n_embd=48, n_inner=70, n_ctx=26, n_vocab=53, rope_theta=80.0, norm_eps=1e-5),
 )
+# One layer more than SmolLM2-135M has, whose 30 code may hold a copy of.
+DEEP_SHAPE = LlamaConfig(31, 4, 2, n_embd=24, n_inner=33, n_ctx=17, n_vocab=43, rope_theta=400.0, norm_eps=1e-4)
 
 
 class JudgeLlama(JudgeModel):
@@ -40,4 +42,13 @@ def random_judge_llama(config: LlamaConfig, seed: int) -> JudgeLlama:
 
 def llamas(cases: Cases) -> list[JudgeLlama]:
     """Three, with 1, 2 and 3 heads of queries to each of keys."""
-    return [random_judge_llama(config, cases.number("llama", *asdict(config).values())) for config in SHAPES]
+    return [_llama(cases, config) for config in SHAPES]
+
+
+def deep_llama(cases: Cases) -> JudgeLlama:
+    """One of many layers."""
+    return _llama(cases, DEEP_SHAPE)
+
+
+def _llama(cases: Cases, config: LlamaConfig) -> JudgeLlama:
+    return random_judge_llama(config, cases.number("llama", *asdict(config).values()))

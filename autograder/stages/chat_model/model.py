@@ -12,7 +12,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import LlamaReference, rotate
-from autograder.stages.chat_model.llama_cases import JudgeLlama, llamas
+from autograder.stages.chat_model.llama_cases import JudgeLlama, deep_llama, llamas
 from autograder.stages.chat_model.shared import STAGE
 from autograder.toolkit.chat.weights import LlamaWeights
 
@@ -44,6 +44,12 @@ def llama_recompute(student, cases):
                     )  # fmt: skip
                 n += size
     sweep.finish()
+    deep = deep_llama(cases)
+    ids = cases.ids(deep, 5)
+    expect_close(
+        advance(student, ids, 0, deep, new_cache(student, deep)), deep.reference.logits(ids)[-1],
+        name="advance_llama", axes=("id",), where=f"for {len(ids)} tokens on {deep.about}",
+    )  # fmt: skip
     model = llamas(cases)[1]
     n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
     for what, ids, position in (

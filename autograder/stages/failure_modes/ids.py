@@ -226,6 +226,22 @@ def _expect_found(student: Student, cases: Cases, table: Table, tuples: bool = F
 def lookup_longest_entry(student: Student, cases: Cases) -> None:
     """lookup returns the longest entry all of whose ids begin the prompt, and None where there is none."""
     _expect_found(student, cases, _lookup_table(cases), tuples=True)
+    _expect_found_anew(student, cases)
+
+
+def _expect_found_anew(student: Student, cases: Cases) -> None:
+    """A prompt is asked again when other entries are stored, of which some are the very objects of before."""
+    p = draw_ids(cases, 24, "anew")
+    lengths = cases.rng("anew").integers([2, 8, 14], [7, 13, 23]).tolist()
+    few, some, many = (student.keep(Entry(p[:n])) for n in lengths)
+    for change, entries, right in (
+        ("at first", [some, few], 0),
+        ("after a longer entry was stored", [some, few, many], 2),
+        ("after the longest entry was dropped", [some, few], 0),
+        ("after a longer entry took the place of another", [some, many], 1),
+    ):
+        if student.entry("lookup", entries, own_ids(p)) != right:
+            raise Failure(None, f"Asked for the same prompt {change}, lookup did not return the longest that matches.")
 
 
 @check(stage=STAGE, id="lookup-leaves-a-token", points=2, title="lookup leaves at least one token to compute")

@@ -423,6 +423,10 @@ WRONG = [
     _lookup("lookup-sorts-the-entries", "Sorts the caller's list of entries.", "    hits =",
             "    entries.sort(key=lambda entry: len(entry.token_ids))\n    hits =", loses=("lookup-longest-entry",),
             bug="input-changed"),
+    _lookup("lookup-remembers", "The entry found for a prompt is returned again for as long as it is stored.",
+            "def lookup(", "found = {}\n\n\ndef lookup(", "    hits =",
+            "    key = tuple(prompt_ids)\n    if found.get(key) in entries:\n        return found[key]\n    hits =",
+            f"return {LONGEST}", f"found[key] = {LONGEST}\n    return found[key]", loses=("lookup-longest-entry",)),
     _lookup("lookup-tires", "Finds nothing after 100 calls.", "    hits =",
             "    lookup.calls = getattr(lookup, 'calls', 0) + 1\n    if lookup.calls > 100:\n"
             "        return None\n    hits =", loses=("lookup-leaves-a-token",)),

@@ -363,6 +363,14 @@ def test_the_entry_that_came_back_is_told_by_identity():
     assert mine.entry("lookup", [], [1]) is None
 
 
+def test_an_entry_that_is_kept_is_one_object_in_all_calls():
+    cell = "seen = []\n\n\ndef lookup(entries, prompt_ids):\n    seen.extend(entries)\n    return seen[0]\n"
+    mine = student(cell=cell)
+    one, other = mine.keep(Entry([1])), mine.keep(Entry([1]))
+    assert mine.entry("lookup", [one], [1, 2]) == 0
+    assert mine.entry("lookup", [other, Entry([1]), one], [1, 2]) == 2
+
+
 def test_what_is_no_entry_is_refused():
     mine = student(cell="def lookup(entries, prompt_ids):\n    return entries[0].token_ids\n")
     with pytest.raises(StudentError, match="neither one of the entries nor None"):

@@ -32,6 +32,17 @@ def attention_heads(student: Student, cases: Cases) -> None:
                 actual = attend(student, x, model, layer)
                 _expect(actual, x, model, layer, close=sweep.close, bug=_not_finite(actual))
         sweep.finish()
+    _expect_scores_of_zero(student, cases)
+
+
+def _expect_scores_of_zero(student: Student, cases: Cases) -> None:
+    """Without a bias, a row of zeros has a query and a key of zeros: visible scores of exactly 0 hide nothing."""
+    layer, model = 0, cases.odd[1]
+    c_attn = model.weights.blocks[layer].attn.c_attn
+    model = model.patched("h.0.attn.c_attn.bias", np.zeros_like(c_attn.bias))
+    x = rows(cases, model, 9, "zeros")
+    x[cases.rng("zeros").integers(2, 7)] = 0
+    _expect(attend(student, x, model, layer), x, model, layer, " with a row of zeros among them and no bias")
 
 
 @check(stage=STAGE, id="attention-causal", points=1, title="No token sees a later one")

@@ -276,6 +276,10 @@ WRONG = [
           bug="mask-strict"),
     wrong("mask-by-multiplying", "Scores multiplied by the mask, so hidden ones are 0.", "attention-weights", _HIDDEN,
           "scores * np.tri(n_seq)", *_ATTENTION_AND_CAUSALITY, bug="mask-zeros"),
+    wrong("mask-by-zeros", "A mask that multiplies, after which every score of exactly 0 counts as hidden.",
+          "attention-weights", _WEIGHTS, """scores = np.tril(scores)
+    scores[scores == 0] = -np.inf
+    return softmax(scores)""", "attention-heads"),
     wrong("mask-times-infinity", "-inf multiplied by the mask, and 0 * inf is NaN.", "attention-weights", _HIDDEN,
           "scores - (1 - np.tri(n_seq)) * np.inf", *_ALL_OF_ATTENTION, bug="mask-times-infinity"),
     wrong("mask-after-the-softmax", "Weights set to 0 after the softmax.", "attention-weights", _WEIGHTS,

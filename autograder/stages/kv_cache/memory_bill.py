@@ -6,7 +6,10 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.student import in_words
 from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.shared import STAGE
+from autograder.toolkit.model import GPT2Config
 
+# Most of its bills are above 2**31 bytes, past what an int of 32 bits holds; its weights are small all the same.
+LARGE_SHAPE = GPT2Config(n_layer=400, n_head=2, n_embd=6, n_ctx=400_000, n_vocab=29)
 SUSPECTS = (  # wrong numbers, in the order in which they are looked for
     (own.BYTES_KEYS_ONLY, lambda c, n_seq, n_bytes: c.n_layer * n_seq * c.n_embd * n_bytes),
     (own.BYTES_ONE_LAYER, lambda c, n_seq, n_bytes: 2 * n_seq * c.n_embd * n_bytes),
@@ -20,10 +23,10 @@ SUSPECTS = (  # wrong numbers, in the order in which they are looked for
 def kv_cache_bytes(student, cases):
     """kv_cache_bytes is, as an int, the number of bytes of the keys and the values of n_seq positions in all layers."""
     details, answers = [], []
-    for i, model in enumerate((*cases.odd, cases.trained)):
+    for i, model in enumerate((*cases.odd, cases.random_model(LARGE_SHAPE))):
         c, rng = model.config, cases.rng("sizes", i)
         for given in rng.permutation([0, 0, 2, 8]).tolist():  # n_bytes, and 0 where it is left out
-            n_seq, n_bytes = int(rng.integers(1, c.n_ctx - 1)), given or 4
+            n_seq, n_bytes = int(rng.integers(c.n_ctx // 2, c.n_ctx - 1)), given or 4
             value = student.plain("kv_cache_bytes", model.part("config"), n_seq, *([given] if given else []))
             right = 2 * c.n_layer * n_seq * c.n_embd * n_bytes
             shape = f"n_layer = {c.n_layer}, n_head = {c.n_head}, n_embd = {c.n_embd}, n_seq = {n_seq}"

@@ -392,6 +392,9 @@ IN_ONE_CELL = {
         ("rows-of-the-first-call", "attend keeps what it took from the cache at its first call, in the cache.",
          ("attend-one-query",), None, "keys, values = layer_cache.keys, layer_cache.values",
          "keys, values = layer_cache.__dict__.setdefault('taken', (layer_cache.keys, layer_cache.values))"),
+        ("mask-by-zeros", "A mask that multiplies, after which every score of exactly 0 counts as hidden.", SEVERAL,
+         None, "return softmax(np.where(visible, scores, -np.inf)) @ values",
+         "scores = scores * visible\n    return softmax(np.where(scores == 0, -np.inf, scores)) @ values"),
         ("keys-scaled-in-place", "keys /= ... divides the rows of the cache itself.", ("attend-only-reads",),
          "attend-changes-cache", "scores = q @ keys.transpose(0, 2, 1) / head_dim**0.5",
          "keys /= head_dim**0.5\n    scores = q @ keys.transpose(0, 2, 1)"),
@@ -408,6 +411,10 @@ IN_ONE_CELL = {
         ("bytes-default-2", "The default is half precision.", BYTES, None, "n_bytes=4", "n_bytes=2"),
         ("bytes-as-float", "n_bytes given in bits and divided, which makes a float.", BYTES, None,
          "* n_bytes", "* (8 * n_bytes) / 8"),
+        ("bytes-in-32-bits", "An int of 32 bits, which is too small for 2 GB.", BYTES, None,
+         "return 2 * config.n_layer * n_seq * config.n_embd * n_bytes",
+         "factors = [2, config.n_layer, n_seq, config.n_embd, n_bytes]\n"
+         "    return int(np.prod(factors, dtype=np.int32))"),
     ],
 }  # fmt: skip
 

@@ -66,6 +66,12 @@ def test_an_array_may_be_as_large_as_the_model_or_the_arrays_of_the_question_imp
     assert make().array("array", 2 * MODEL.config.n_ctx * MODEL.config.n_vocab, MODEL).any() == np.False_
 
 
+def test_a_config_alone_implies_no_array(make):
+    assert make().array("array", 30_000, MODEL.part("blocks.0")).size == 30_000
+    with pytest.raises(StudentError, match="bytes"):
+        make().array("array", 30_000, MODEL.part("config"))
+
+
 def test_a_cache_may_be_as_large_as_the_models(make):
     c = MODEL.config
     n_seq = 2 * c.n_ctx * c.n_embd // 6
