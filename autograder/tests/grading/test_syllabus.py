@@ -120,10 +120,10 @@ def the_given_file(folder):
 ROWS = {
     ("a solution cell (`# YOUR CODE HERE`)", "yours is run"): a_solution,
     ("a code cell that you added", "run, in its place"): an_added_cell,
-    ("setup (imports, given helpers), locked", "the course's is run, whatever became of yours"): a_setup,
+    ("setup (imports, given helpers), locked", "the course's is run, whatever yours contains"): a_setup,
     ("a check, locked", "the course's; code that you put into it is lost"): a_check,
     ("a chart or experiment of the course, changed or not", "not run"): a_chart,
-    ("a Python file beside the notebook, but `given.py`", "not there"): a_file_beside,
+    ("a Python file beside the notebook, other than `given.py`", "not there"): a_file_beside,
     ("`given.py`", "the course's"): the_given_file,
 }
 
