@@ -32,9 +32,10 @@ class Folders:
         self.source = Path(self._coursedir.format_path(self._coursedir.source_directory, ".", self._assignment))
         self.source_notebook = self.source / self._name
         self.autograded = self.root / self._coursedir.autograded_directory
+        self._submitted = self.root / self._coursedir.submitted_directory
 
     def handed_in(self, student: str) -> Path:
-        return self.root / self._coursedir.submitted_directory / student / self._assignment
+        return self._submitted / student / self._assignment
 
     def notebook(self, student: str) -> Path:
         """What the student's notebook is called, whether it is there or not."""
