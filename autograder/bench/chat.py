@@ -24,6 +24,7 @@ PREFIX, SUFFIX, LONG = 2328, 104, 5923
 COLD, REUSE = ("prefill", PREFIX + SUFFIX), ("reuse", PREFIX, SUFFIX)
 CALLS: tuple[Call, ...] = (COLD, ("prefill", LONG), ("decode", PREFIX), REUSE)
 STEPS = 10  # decode steps that are timed together
+IN_A_ROUND = {"prefill": 1, "decode": 3, "reuse": 3}  # times; a disturbance spoils the whole of a short one
 
 
 def in_words(call: Call) -> str:
@@ -114,7 +115,7 @@ class ChatTimes:
     peak: dict[str, int] = field(default_factory=dict)
 
     def best(self, name: str, call: Call) -> float:
-        """Of the few rounds, the one that was disturbed least."""
+        """Of the few times, the one that was disturbed least."""
         return min(self.seconds[name, call])
 
 
@@ -138,7 +139,7 @@ def measure_chat(repeats: int = 2, threads: int = THREADS) -> ChatTimes:
                 engine("prefill", 256)  # the warm-up
             for number in range(repeats):
                 for call in CALLS:
-                    for name in names[:: (-1) ** number]:
+                    for name in IN_A_ROUND[call[0]] * names[:: (-1) ** number]:
                         times.seconds.setdefault((NAMES[name], call), []).append(running[name](*call))
                         if call == CALLS[1] and not number:  # before anything is saved
                             times.peak[NAMES[name]] = running[name]("peak")

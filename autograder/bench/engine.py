@@ -27,10 +27,15 @@ def some_ids(n: int, n_vocab: int = CONFIG.n_vocab) -> list[int]:
     return np.random.default_rng(0).integers(0, n_vocab, n).tolist()
 
 
-def seconds_of(fn: Callable[[], Any]) -> float:
+def timed(fn: Callable[[], Any]) -> tuple[float, Any]:
+    """The seconds that it took, and what it returned."""
     start = time.perf_counter()
-    fn()
-    return time.perf_counter() - start
+    result = fn()
+    return time.perf_counter() - start, result
+
+
+def seconds_of(fn: Callable[[], Any]) -> float:
+    return timed(fn)[0]
 
 
 class Solutions:

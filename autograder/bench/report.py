@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autograder.bench.chat import CALLS, ChatTimes, in_words
+from autograder.bench.chat import CALLS, IN_A_ROUND, ChatTimes, in_words
 from autograder.bench.goals import SHARED, Goal
 from autograder.bench.reuse import WAYS, Reuse
 from autograder.bench.serving import BLOCK, ROOM, Served
@@ -108,11 +108,12 @@ def chat_table(times: ChatTimes) -> Table:
     own, *peer = (times.peak[name] / 1e9 for name in names)
     rows.append(("most memory, in MB", *_beside(own, peer[0] if peer else None)))
     note = (
-        f"{times.model}, float32, {times.threads} threads. Times in ms: the best of {times.repeats} rounds, the "
-        f"engines in turn, each in a process of its own. NumPy: the solution's functions, which take a long prompt in "
-        f"chunks of {CHUNK} tokens, as the notebook's server does. transformers: the whole prompt at once, and a deep "
-        f"copy for each reuse. Memory: of the whole process, after the prefill of the most tokens; weights and cache "
-        f"alone are {plain(times.weights_and_cache / 1e6)} MB."
+        f"{times.model}, float32, {times.threads} threads. Times in ms: the best of {times.repeats} rounds, each of "
+        f"one prefill of each length and {IN_A_ROUND['reuse']} decodes and reuses, the engines in turn and each in a "
+        f"process of its own. NumPy: the solution's functions, which take a long prompt in chunks of {CHUNK} tokens, "
+        f"as the notebook's server does. transformers: the whole prompt at once, and a deep copy for each reuse. "
+        f"Memory: of the whole process, after the prefill of the most tokens; weights and cache alone are "
+        f"{plain(times.weights_and_cache / 1e6)} MB."
     )
     head = ("chat model", "NumPy", "transformers", "to transformers")
     return Table("The chat model beside transformers", head, rows, note if peer else f"{note} {NO_PEER}")

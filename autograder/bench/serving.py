@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.bench.engine import Transformers, seconds_of
+from autograder.bench.engine import Transformers, seconds_of, timed
 from autograder.bench.limits import Limits
 from autograder.bench.speed import THREADS, Engine, engines, peer_installed
 from autograder.toolkit import traces
@@ -49,7 +49,8 @@ class Blocks:
 
     def _counted(self, token_ids: list[int], *rest: Any) -> np.ndarray:
         self.n_new += len(token_ids)
-        self.pass_seconds += seconds_of(lambda: setattr(self, "logits", self.prefill(token_ids, *rest)))
+        seconds, self.logits = timed(lambda: self.prefill(token_ids, *rest))
+        self.pass_seconds += seconds
         return self.logits
 
     def serve(self, i: int, block: int) -> tuple[float, float]:
@@ -95,7 +96,8 @@ class Entries(Transformers):
             entry = max(fits, key=lambda e: len(e[1]))
             self.entries.sort(key=lambda e: e is entry)  # used last
             cache, n = copy.deepcopy(entry[2]), len(entry[1])
-        self.pass_seconds += seconds_of(lambda: setattr(self, "last", self.run(ids[n:], cache)))
+        seconds, self.last = timed(lambda: self.run(ids[n:], cache))
+        self.pass_seconds += seconds
         self.computed += len(ids) - n
         self.entries.append((tenant, ids, cache))
         while sum(len(e[1]) for e in self.entries) > ROOM:

@@ -11,7 +11,7 @@ from autograder.toolkit import reuse_costs
 from autograder.toolkit.play.live import live_table
 from autograder.toolkit.prompts import filler
 
-CHUNK = 512  # tokens that go through the model at once
+CHUNK = 1024  # tokens that go through the model at once
 BLOCK = "[brief]\n"  # what the drifting template adds to the generation prompt: 4 tokens
 Row = dict[str, Any]
 Render = Callable[..., str]
