@@ -551,7 +551,7 @@ smaller.beside(held["float32"] / held["int8"])
 
 # %% [markdown]
 # And what does it cost? After the guess, a cell serves a prompt at each of several lengths from both stores and
-# compares the logits with recomputing. The tolerance of all checks in this course is 0.001, for a logit near 0.
+# compares the logits with recomputing. A check allows a logit near 0 an error of 0.001.
 
 # %% tags=["chart"]
 off = autograder.guess("How large is the largest error of a logit when all rows went through int8?")
@@ -751,9 +751,10 @@ lost.beside("one system prompt")
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# A chat continues from its end, and those rows are kept, so a window costs it nothing. The prompts of users who have
-# one system prompt part at its end, and those rows were forgotten as soon as the question after it was longer than
-# the window. A store with a window has to keep the branch points on purpose.
+# A chat continues from its end, and those rows are kept, so a window costs it next to nothing. The prompts of users who
+# have one system prompt part at its end. To continue there, a request needs the rows of the w tokens before that place,
+# and the first of these were forgotten when a question went on past it. Only a window as long as the whole prompt keeps
+# them. So a store with a window has to keep the rows before a branch on purpose.
 #
 # </details>
 #
@@ -796,9 +797,9 @@ autograder.question("block-cache", 1)
 autograder.question("block-cache", 2)
 
 # %% [markdown]
-# ## Two questions
+# ## Questions
 #
-# Answer in a few sentences each. They are marked by hand.
+# Answer in a few sentences each. They are graded by hand.
 
 # %% [markdown] written="which-block-size" points=2
 # **Question 1.** Use the numbers of your charts. (a) What gets better and what gets worse when blocks become larger?
@@ -844,21 +845,9 @@ autograder.question("block-cache", 2)
 # walking and splitting, id by id, and a tree that one process owns, where keys could be looked up anywhere. *Where it
 # fails:* an order that favors long matches lets a request without one wait.
 #
-# ### What this is not
+# Neither is a cache of answers, and neither knows when two texts mean the same: what stage 5 says about a paraphrase
+# and about compaction holds for blocks as well.
 #
-# **Not a cache of answers.** Every request runs the model, and the next token is drawn anew. **Not a semantic cache.**
-# The next cell shows a question and its paraphrase: to a person they are one, and to the store they share two tokens.
-# **Not compaction**, which makes a conversation shorter by rewriting it: that changes the ids near the beginning, and
-# everything after it is computed again.
-
-# %% tags=["chart"]
-texts = "Who is the king of France?", "Who is it that rules in France?"
-question, paraphrase = map(tokenizer.encode, texts)
-n = longest_common_prefix(question, paraphrase)
-print(f"{len(question)} and {len(paraphrase)} tokens, {n} shared:", tokenizer.tokens(question[:n]))
-print("full blocks of 16 shared:", n // 16)
-
-# %% [markdown]
 # Stages 1 to 6 lead from one matrix product to a server's memory. Each stage kept something so that it need
 # not be computed again, and each had to say when that is right. The rule is the same in all of them: what is kept must
 # be found by everything that it depends on, compared before it is used, and never changed by being used.

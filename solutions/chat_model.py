@@ -315,7 +315,7 @@ autograder.check("llama-positions")
 ids = np.random.default_rng(0).integers(0, config.n_vocab, 48).tolist()
 saved = ModelCache(config.n_layer)
 advance_llama(ids[:40], 0, weights, saved)
-moved = autograder.guess("Logits here spread by about 2. One position too far on: the largest error of a logit?")
+moved = autograder.guess("Logits here spread by about 2. How large is the largest error, one position too far on?")
 moved
 
 # %% tags=["chart"]
@@ -443,7 +443,7 @@ class Chat:
         ### END SOLUTION
 
     def send(self, text, n_new=100, each=None):
-        """Answer a user's message with the greedy ids, at most n_new >= 1, as a list; the end token is not among them.
+        """Answer a user's message: the greedy ids as a list, at most n_new of them (n_new >= 1), without the end token.
 
         tokenizer.end_id ends the answer. each: called with each id as soon as it is known, if given.
         Afterwards `messages` has the user's message and the answer, just as the tokenizer decodes it, and `log` one
@@ -662,6 +662,19 @@ if real:
 # the ratio of the work. What a failure costs in seconds, you can foresee from two numbers: the tokens that are computed
 # again, and the time of one.
 
+# %% [markdown] written="what-a-second-costs" points=2
+# **Question 2 (2 points).** Use the numbers of your own tables; without the download, use the tokens. (a) In the drift,
+# 4 of 5,923 stored tokens were different. Why did these 4 cost the time of thousands? (b) `Chat` would have lost only a
+# few tokens by the same drift. What does it do differently from the server, and what does that cost in memory or in
+# work?
+#
+# ### BEGIN SOLUTION
+# **Rubric.** 1 point for (a): the server uses whole entries only, so one different token among the stored ones is a
+# miss of all; and of the live prompt everything is computed again, which is its 7,380 tokens and not 4. 1 point for
+# (b): `Chat` compares ids and cuts its cache to the part that is shared (half a point); the cut copies the rows of that
+# part at every turn, or: each conversation keeps a cache of its own (half a point for either).
+# ### END SOLUTION
+
 # %% [markdown]
 # ## Find the bug
 #
@@ -680,19 +693,6 @@ autograder.question("chat-model", 1)
 
 # %% tags=["chart"]
 autograder.question("chat-model", 2)
-
-# %% [markdown] written="what-a-second-costs" points=2
-# **Question 2 (2 points).** Use the numbers of your own tables; without the download, use the tokens. (a) In the drift,
-# 4 of 5,923 stored tokens were different. Why did these 4 cost the time of thousands? (b) `Chat` would have lost only a
-# few tokens by the same drift. What does it do differently from the server, and what does that cost in memory or in
-# work?
-#
-# ### BEGIN SOLUTION
-# **Rubric.** 1 point for (a): the server uses whole entries only, so one different token among the stored ones is a
-# miss of all; and of the live prompt everything is computed again, which is its 7,380 tokens and not 4. 1 point for
-# (b): `Chat` compares ids and cuts its cache to the part that is shared (half a point); the cut copies the rows of that
-# part at every turn, or: each conversation keeps a cache of its own (half a point for either).
-# ### END SOLUTION
 
 # %% [markdown]
 # You have written the inference of a real chat model, and you know what its cache is worth and how it is lost.

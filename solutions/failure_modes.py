@@ -726,7 +726,7 @@ print("answer stripped in history:", explain_miss(as_generated, in_history))
 # turn stores its prompt for the next one; an entry that does not match is of no use.
 
 # %% tags=["chart"]
-more_paid = autograder.guess("After six turns, how many times the tokens has the drifting template paid?", unit="times")
+more_paid = autograder.guess("After six turns: how many times as many tokens has the drift computed?", unit="times")
 more_paid
 
 

@@ -42,9 +42,9 @@ tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
 # **One switch.** All cells that read or write text use the small GPT-2 of the course. With `MODEL = "gpt2"` they use
-# the real one, after `autograder fetch gpt2` in a terminal, and charts of seconds take minutes; where it was not
-# fetched, the cell says so and the small one stays. The results that this notebook describes are those of the small
-# one. Checks never use either: they bring models of their own.
+# the real one, after `autograder fetch gpt2` in a terminal, and charts of measured times take minutes; where it was
+# not fetched, the cell says so and the small one stays. The results that this notebook describes are those of the small
+# one. The switch makes no difference to the checks, which load their own models.
 
 # %% tags=["chart"]
 MODEL = None  # or "gpt2"
@@ -155,7 +155,7 @@ autograder.attention_charts.table_x(rows, words, weights)
 
 # %% [markdown]
 # The numbers of a row are called its **features**. They have no names; nobody chose what they mean. You will write the
-# first line of this cell yourself, in `forward`, once the parts are there.
+# first line of the cell above yourself, in `forward`, once the parts are there.
 #
 # ## A linear layer
 #
@@ -425,8 +425,8 @@ autograder.check("step-softmax")
 #
 # Now the scores and their softmax, for all heads and all queries at once.
 #
-# **Scaling.** The dot product of two random vectors grows with their length: in size, as the square root of
-# `head_dim`. To keep scores at one size, they are divided by `sqrt(head_dim)`.
+# **Scaling.** The more numbers two vectors have, the larger their dot product is: for random ones, its size grows as
+# the square root of `head_dim`. To keep scores at one size, they are divided by `sqrt(head_dim)`.
 #
 # **Hiding.** A hidden score becomes `-np.inf`. A number such as -10,000 hides a key only as long as every visible
 # score is above it.
@@ -550,7 +550,7 @@ autograder.check("step-feed-forward")
 
 # %% solution="transformer-block"
 def transformer_block(x, block, n_head):
-    """One pre-norm GPT-2 block: attention of ln_1(x) is added to x, then the MLP of ln_2 of that sum to the sum.
+    """One pre-norm GPT-2 block: attention of ln_1(x) is added to x, and then the MLP of ln_2(x) to this new x.
 
     x: [n_seq, n_embd]. block has ln_1 and ln_2 (weight, bias), attn, and mlp with c_fc and c_proj.
     Returns [n_seq, n_embd]; x is not changed.
@@ -853,7 +853,7 @@ autograder.stream(tokenizer, prompt_ids, sample(prompt_ids, 100, temperature=0.7
 # %% [markdown]
 # ## Questions
 #
-# Answer in a few sentences each. They are marked by hand.
+# Answer in a few sentences each. They are graded by hand.
 
 # %% [markdown] written="why-positions" points=2
 # **1. Why positions?** Suppose `wpe` were left out, so that a token's row before the first block depends on its

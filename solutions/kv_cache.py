@@ -99,7 +99,7 @@ for layer in (0, 5, 11):
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# Differences of about 1e-6 at most, in keys and values of size 1 or so. That is the rounding
+# Differences of about 1e-6 or 2e-6 at most, in keys and values of size 1 or so. That is the rounding
 # of float32, not a change. With three more tokens, the earlier rows are the same as before.
 #
 # </details>
@@ -156,8 +156,8 @@ print("change of each row of the result:", difference.round(3))
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# Changes in the rows between, and none at all in the last. (The first row does not change either: its query sees one
-# key only, and gives it everything, whatever the query is.)
+# The last row has not changed at all, and neither has the first, whose query sees one key only and gives it everything,
+# whatever the query is. All rows between have changed.
 #
 # </details>
 #
@@ -314,9 +314,9 @@ autograder.cost_charts.filling(times)
 # Both axes are logarithmic, so a straight line means a power, and its slope is the exponent: 1 for work in proportion
 # to the length, 2 for its square. The two thin lines have these slopes. Concatenation copies up to n rows for each of n
 # tokens, which grows as n squared, although at small lengths the fixed cost of a NumPy call hides it. One large buffer
-# writes each row once. A preallocated `LayerCache` runs beside it, a little higher up: it also checks, and grows now
-# and then. A list that is joined at every read behaves like concatenation. (Where a machine is busy, or fetches memory
-# slowly, the lines zigzag, and the larger lengths come out slower.)
+# writes each row once. A preallocated `LayerCache` runs beside it, a little higher up: its methods are called for each
+# row, and it grows now and then. A list that is joined at every read behaves like concatenation. (Where a machine is
+# busy, or fetches memory slowly, the lines zigzag, and the larger lengths come out slower.)
 #
 # </details>
 #
@@ -513,9 +513,9 @@ autograder.cost_charts.one_layer(times)
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# (On a quiet machine.) Recomputing has a slope of 2 or somewhat more: twice the text, four times the work. One query
-# has a slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024 tokens the two
-# are far apart.
+# On a machine that is not busy, recomputing has a slope of 2 or somewhat more: twice the text, four times the work. One
+# query has a slope below or near 1, because part of its time is the fixed cost of the NumPy calls. At 1,024 tokens the
+# two are far apart.
 #
 # </details>
 #
@@ -566,7 +566,7 @@ print(bill.beside(kv_cache_bytes(small, 1024) / 1e6))
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# The same number twice. GPT-2 small takes 73,728 bytes for every token, 75 million for a full
+# The same number twice. GPT-2 small takes 73,728 bytes for every token, 75.5 million for a full
 # context.
 #
 # </details>
@@ -644,7 +644,7 @@ autograder.question("kv-cache", 2)
 # %% [markdown]
 # ## Questions
 #
-# Answer in a few sentences. A person marks the answer.
+# Answer in a few sentences each. They are graded by hand.
 
 # %% [markdown] written="which-rows-stay" points=2
 # **Which rows stay right?** A cache holds the keys and values of a text of 100 tokens. Now the token at position 40 is

@@ -53,7 +53,7 @@ tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
 # The switch from stage 1, for all cells that read or write a text: with `MODEL = "gpt2"` they use the real GPT-2, where
-# it was fetched, and charts of seconds take minutes.
+# it was fetched, and charts of measured times take minutes.
 
 # %% tags=["chart"]
 MODEL = None  # or "gpt2"
@@ -66,7 +66,7 @@ weights, tokenizer = autograder.load_both(MODEL)
 #     mine = autograder.load_notebook("../02-kv-cache/kv_cache.ipynb")
 #     ModelCache, attend = mine.ModelCache, mine.attend
 #
-# Marking always uses the given ones: your other notebooks cannot be read there. So do not put these lines into a
+# Grading always uses the given ones: your other notebooks cannot be read there. So do not put these lines into a
 # solution cell.
 #
 # ## Two phases
@@ -672,7 +672,7 @@ autograder.question("prefill-decode", 2)
 # %% [markdown]
 # ## Questions
 #
-# Answer in a few sentences each. They are marked by hand.
+# Answer in a few sentences each. They are graded by hand.
 
 # %% [markdown] written="the-missing-row" points=2
 # **1. The missing row.** A chat program has answered a prompt of `P` tokens with `G` generated tokens, by your

@@ -50,7 +50,7 @@ tokenizer = autograder.load_tokenizer()
 
 # %% [markdown]
 # The switch from stage 1, for all cells that read or write a text: with `MODEL = "gpt2"` they use the real GPT-2, where
-# it was fetched, and charts of seconds take minutes.
+# it was fetched, and charts of measured times take minutes.
 
 # %% tags=["chart"]
 MODEL = None  # or "gpt2"
@@ -773,9 +773,9 @@ autograder.question("save-and-reuse", 1)
 autograder.question("save-and-reuse", 2)
 
 # %% [markdown]
-# ## Two questions
+# ## Questions
 #
-# Answer in a few sentences each. They are marked by hand.
+# Answer in a few sentences each. They are graded by hand.
 
 # %% [markdown] written="why-positions" points=2
 # **Question 1.** You have the saved cache of the prefix above. A new prompt has 10 other tokens first, and then exactly
@@ -914,8 +914,8 @@ less_memory.beside(held["a clone"] / held["a shared prefix"])
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# A clone has room for all 408 tokens, and some to spare. A shared prefix adds room for the 8
-# tokens of the suffix and a few more, however long the prefix is.
+# A clone has room for all 408 tokens and, where a buffer is doubled when it is full, for nearly as many again. A shared
+# prefix adds room for the 8 tokens of the suffix and a few more, however long the prefix is.
 #
 # </details>
 #

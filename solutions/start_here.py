@@ -18,7 +18,7 @@
 # This notebook checks that everything is installed, explains what a token is, and lets you play with the idea of the
 # whole course before you write any of it.
 #
-# **Time.** About half an hour. Nothing here is marked.
+# **Time.** About half an hour. Nothing here is graded.
 #
 # **What you should know.** Python. How to run a cell of a notebook: click into it and press Shift and Enter.
 #
@@ -41,7 +41,7 @@ _ = doctor()  # the command `autograder doctor`, in a notebook
 # <details><summary>What you should see</summary>
 #
 # A list, with "Nothing is missing." as its last line. Below a line that begins with
-# `missing`, an arrow shows what to do about it. A line that begins with `note` is of interest to those who mark the
+# `missing`, an arrow shows what to do about it. A line that begins with `note` is of interest to those who grade the
 # course, and can be left as it is.
 #
 # </details>
@@ -199,9 +199,9 @@ autograder.lab.request_lab(weights, tokenizer)
 #
 # First comes the property that should hold; then how large the error is and where. Try to find the mistake from that.
 # Two folded lines give hints, which you open with a click: the first says where to look, and the second names the
-# mistake, if it is a known one. In marking, the same checks run with other inputs.
+# mistake, if it is a known one. In grading, the same checks run with other inputs.
 #
-# Instead, you can keep `autograder test --watch` in a terminal in the stage's folder. It runs all checks whenever you
+# You can also keep `autograder test --watch` in a terminal in the stage's folder. It runs all checks whenever you
 # save. With `--hint 2` it adds where to look, and with `--hint 3` the cause as well.
 #
 # The glossary explains all terms of the course, in any notebook: `autograder.glossary()`,

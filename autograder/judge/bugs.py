@@ -179,7 +179,7 @@ HALF_PRECISION = define(
 )
 LAYERS_AS_TEXT = define(
     "layers-sorted-as-text",
-    "layers sorted as text",
-    "The layers look sorted as text, with layer 10 before layer 2: sort them as numbers.",
+    "layers sorted as strings",
+    "The layers look sorted as strings, with layer 10 before layer 2: sort them as numbers.",
     look="the order of the layers",
 )

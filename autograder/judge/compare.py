@@ -189,5 +189,6 @@ def _difference(actual, expected, name, axes, atol, rtol) -> tuple[str, dict[str
 
 def _place(mask: np.ndarray, axes: tuple[str, ...]) -> str:
     index = np.argwhere(mask)[0]
-    names = axes if len(axes) == len(index) else tuple(f"axis {i}" for i in range(len(index)))
-    return ", ".join(f"{name} {int(i)}" for name, i in zip(names, index, strict=True))
+    if len(axes) != len(index):
+        return f"element {index.tolist()}"
+    return ", ".join(f"{name} {int(i)}" for name, i in zip(axes, index, strict=True))

@@ -28,7 +28,8 @@ _MEANINGS = (
     ("'NoneType' object", "a value is None there, as of a function without return, or keys before the first append"),
     (
         "could not be broadcast",
-        "the shapes must agree from the last axis on, or be 1 there; keepdims=True keeps an axis of a sum as 1",
+        "the shapes must agree from the last axis on, or be 1 there: a mean or sum keeps its axis with keepdims=True, "
+        "and a mask has a row for each query and a column for each key",
     ),
     ("could not broadcast input array", "the array does not fit into the place that it is assigned to"),
     ("has no axis", "a number or None stands there, as of a function without return"),

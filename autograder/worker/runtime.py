@@ -233,7 +233,10 @@ class Runtime:
         return {"value": self._keep(cache)}
 
     def _op_read_cache(self, request):
-        layers = list(self.handles[request["handle"]].layers)
+        cache = self.handles[request["handle"]]
+        if type(cache) in (type(None), np.ndarray, tuple, list):  # no return, or prefill's logits returned
+            raise BadResult(f"the result is no ModelCache but of type {type(cache).__name__}")
+        layers = list(cache.layers)
         return {"value": [[array_of(layer.keys, "keys"), array_of(layer.values, "values")] for layer in layers]}
 
     def _op_release(self, request):

@@ -48,7 +48,7 @@ def _expect_near(student: Student, array: np.ndarray) -> None:
         detail = f"The numbers are {numbers.dtype} {list(numbers.shape)}; int8 of the array's shape is due ({where})."
         raise Failure(None, detail)
     if scales.size != array.size // array.shape[-1]:
-        raise Failure(None, f"There are {scales.size} scales; each row has one of its own ({where}).")
+        raise Failure(None, f"The number of scales is {scales.size}; each row has one of its own ({where}).")
     back = student.array("dequantize", pair)
     if back.shape != array.shape or back.dtype != np.float32:
         detail = f"dequantize gave {back.dtype} {list(back.shape)}; float32 of the array's shape is due ({where})."
@@ -63,7 +63,7 @@ def _expect_within_half_a_step(back: np.ndarray, array: np.ndarray, where: str) 
     error = np.abs(back.astype(np.float64) - array)
     if (error > SLACK * step / 2).any():
         steps = float((error / np.where(step == 0, 1, step)).max())
-        raise Failure(None, f"A value is off by {steps:.2g} steps; half a step is the most ({where}).")
+        raise Failure(None, f"A value is off by {steps:.2g} times its row's step; half a step is the most ({where}).")
 
 
 def _expect_in_store(student: Student, cases: Cases) -> None:

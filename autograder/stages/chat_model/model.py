@@ -128,14 +128,14 @@ def expect_rows(rows, expected, model: JudgeLlama) -> None:
         positions = range(k.shape[1])
         where = f"for {k.shape[1]} tokens on {model.about}"
         expect_close(
-            keys, k, name=f"layer {layer}: keys", axes=("head", "position", "element"), where=where,
+            keys, k, name=f"The array of keys in layer {layer}", axes=("head", "position", "element"), where=where,
             suspects=[
                 (own.KEYS_NOT_TURNED, lambda k=k, p=positions: rotate(k, [-i for i in p], c.rope_theta)),
                 (KEYS_VALUES_SWAPPED, lambda v=v: v),
             ],
         )  # fmt: skip
         expect_close(
-            values, v, name=f"layer {layer}: values", axes=("head", "position", "element"), where=where,
+            values, v, name=f"The array of values in layer {layer}", axes=("head", "position", "element"), where=where,
             suspects=[(own.VALUES_TURNED, lambda v=v, p=positions: rotate(v, p, c.rope_theta))],
         )  # fmt: skip
     if len(rows) != len(expected):

@@ -24,7 +24,7 @@ CLOSE = {"atol": 2e-5, "rtol": 1e-6}  # one block: float32 is within 2e-6, anoth
 
 @check(stage=STAGE, id="block-pre-norm", points=2, title=f"{BLOCK} is a pre-norm block", watches=(BLOCK,))
 def block_pre_norm(student: Student, cases: Cases) -> None:
-    """transformer_block adds attention of ln_1(x) to x, then the MLP of ln_2 of that sum to the sum."""
+    """transformer_block adds attention of ln_1(x) to x, and then the MLP of ln_2(x) to this new x."""
     tolerance = CLOSE if _parts_are_right(student, cases) else {}
     for model in cases.odd:
         layer = int(cases.rng("layer", model.config.n_layer).integers(model.config.n_layer))

@@ -63,7 +63,10 @@ def _works_one_earlier(student: Student, model: JudgeModel, ids: list[int], name
 
 
 def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug | None:
-    """Why a request is refused, where one with an id less is not; or that the prompt is returned too."""
+    """Why a request is refused, where one with an id less is not; or that the prompt is returned too.
+
+    A prompt of n_ctx tokens needs no decode step. Where it is accepted, the limit is right: a step stands too far.
+    """
     if request.with_prompt(answer):
         return PROMPT_RETURNED
     shorter = request.shorter()
@@ -75,7 +78,14 @@ def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug
         return None
     if not shorter.is_right(ids):
         return None
-    return own.ONE_STEP_TOO_MANY if n_seen and round(n_seen) == len(shorter.prompt) + shorter.n_new else LIMIT_TOO_LOW
+    if n_seen and round(n_seen) == len(shorter.prompt) + shorter.n_new:
+        return own.ONE_STEP_TOO_MANY
+    n_ctx = request.model.config.n_ctx
+    try:
+        student.ids("generate", (n_ctx * request.prompt)[:n_ctx], 1, request.model)
+    except StudentError:
+        return LIMIT_TOO_LOW
+    return None
 
 
 def _expect_errors_past_the_end(student: Student, model: JudgeModel, ids: list[int]) -> None:

@@ -177,6 +177,13 @@ def test_a_silent_limit_is_found_where_one_row_is_left_to_broadcast():
     assert "broadcast" in told
 
 
+def test_a_step_that_stands_one_too_far_is_not_called_a_limit_that_is_too_low():
+    shifted = ("generate", "len(cache), weights, cache)", "len(cache) + 1, weights, cache)")
+    told = message("decode-context-limit", shifted)
+    assert "just fits into n_ctx" in told
+    assert "limit were one too low" not in told
+
+
 def test_an_id_outside_the_vocabulary_must_not_be_repaired():
     unchecked = ("advance", "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:", "if False:")
     repaired = ("advance", "np.asarray(token_ids)", "np.asarray(token_ids) % config.n_vocab")

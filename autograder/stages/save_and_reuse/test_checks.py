@@ -131,6 +131,15 @@ def test_garbage_gets_nothing(course, reuse):
     assert len(failed) == len(checks_of(STAGE))
 
 
+@pytest.mark.parametrize(
+    "what", [np.zeros(CONFIG.n_vocab, np.float32), None, ("cache", "logits")], ids=lambda w: type(w).__name__
+)
+def test_what_is_saved_must_be_a_cache(course, what):
+    result = _result("saved-prefix-exact", course, save_prefix_cache=lambda *arguments: what)
+    assert f"the result is no ModelCache but of type {type(what).__name__}" in result.message
+    assert result.look.startswith("Look in save_prefix_cache, at what it returns.")
+
+
 def test_a_layer_whose_cache_is_not_read_is_found(course):
     """Right answers for what was saved, and the middle layer's keys from a private copy made when saving."""
     copies = []

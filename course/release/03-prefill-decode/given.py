@@ -83,7 +83,7 @@ def feed_forward(x, mlp):
 
 
 def transformer_block(x, block, n_head):
-    """One pre-norm GPT-2 block: attention of ln_1(x) is added to x, then the MLP of ln_2 of that sum to the sum.
+    """One pre-norm GPT-2 block: attention of ln_1(x) is added to x, and then the MLP of ln_2(x) to this new x.
 
     x: [n_seq, n_embd]. block has ln_1 and ln_2 (weight, bias), attn, and mlp with c_fc and c_proj.
     Returns [n_seq, n_embd]; x is not changed.

@@ -39,12 +39,12 @@ CAUSE = Question(
 
 QUESTIONS = (
     Question(
-        "A prompt of 100 tokens, 20 new ones. How many rows does the cache hold at the end?",
-        "119",
+        "A prompt of 30 tokens and a single new one. How many rows does the cache hold at the end?",
+        "30",
         {
-            "119": "prompt + generated - 1: the last token is returned and never fed.",
-            "120": "that would count the last token, which has no keys and values yet.",
-            "100": "each decode step adds a row.",
+            "30": "prompt + generated - 1: prefill gives the new token, which is returned and never fed.",
+            "31": "that would count the new token, which has no keys and values yet.",
+            "29": "each token of the prompt is fed, the last one too: its row decides the new token.",
         },
     ),
     Question(
