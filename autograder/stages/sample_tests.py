@@ -15,6 +15,7 @@ import pytest
 from autograder.bench.solved import solved
 from autograder.judge import cases
 from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
+from autograder.judge.reference import Reference
 from autograder.judge.student import Student, local_student
 from autograder.notebooks.given import given_source
 from autograder.sandbox.client import Cell, Worker
@@ -80,10 +81,14 @@ class SameCases(cases.Cases):
 _same_cases = functools.lru_cache(maxsize=40)(SameCases)  # those of one stage
 
 
+_greedy = functools.lru_cache(maxsize=2000)(Reference.greedy)
+
+
 def judge(check, student, seed):
     """run_check, on the same cases for all submissions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cases, "Cases", _same_cases)
+        patch.setattr(Reference, "greedy", lambda self, ids, n_new: _greedy(self, tuple(ids), n_new))
         return run_check(check, student, seed)
 
 

@@ -171,6 +171,7 @@ def test_a_name_that_the_terminals_encoding_lacks_ends_no_run(built):
     )
     assert run.returncode == 1 and "Traceback" not in run.stderr, run.stderr
     assert re.search(r"^  Zo\\xeb +NOT GRADED  save_and_reuse\.ipynb is not valid JSON", run.stdout, re.MULTILINE)
+    assert re.fullmatch(r"04-save-and-reuse: 1 graded.*, 1 not graded, \d+ s", run.stdout.splitlines()[-1])
 
 
 def test_the_points_of_a_class_and_their_median():

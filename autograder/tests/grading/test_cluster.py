@@ -4,11 +4,14 @@ import contextlib
 import importlib.util
 import os
 import pickle
+import re
 import signal
 import socket
 
 import pytest
 
+from autograder.cli.errors import UserError
+from autograder.tests.cli.test_grade import grade
 from autograder.tests.course import STAGE, Course, hand_in_a_class
 from autograder.tests.marking import GRADE, copy_of, files, left_over, marks, records, run, start
 from autograder.tests.waiting import wait_until
@@ -41,28 +44,12 @@ def reasons(course):
     return {r.student: (r.reason, [n.sentence for n in r.notes]) for r in records(course)}
 
 
-@pytest.fixture
-def cluster(tmp_path):
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
     from autograder.bench.local_cluster import local_cluster
 
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with local_cluster(folder, workers=3) as cluster:
+    with local_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
         yield cluster
-
-
-def test_the_marks_and_the_words_are_those_of_one_machine_though_a_worker_is_killed(
-    class_, expected, cluster, tmp_path
-):
-    course = copy_of(class_, tmp_path / "course")
-    grading = start(course, [*GRADE, "--dask", cluster.address])
-    assert wait_until(lambda: list(cluster.folder.glob("autograder-job-*")), 120)
-    cluster.workers[0].kill()
-    output, _ = grading.communicate(timeout=600)
-    assert grading.returncode == 1, output
-    assert "dashboard: http://127.0.0.1:" in output
-    assert (marks(course), reasons(course), files(course).keys()) == expected
-    assert wait_until(lambda: not markers_in(cluster.folder), 60)
 
 
 def markers_in(folder):
@@ -81,6 +68,20 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluste
     assert second.returncode == 1, second.stderr
     assert (marks(course), reasons(course)) == expected[:2]
     assert {r.student: r.graded_at for r in records(course)}.items() >= before.items()
+
+
+def test_the_marks_and_the_words_are_those_of_one_machine_though_a_worker_is_killed(
+    class_, expected, cluster, tmp_path
+):
+    course = copy_of(class_, tmp_path / "course")
+    grading = start(course, [*GRADE, "--dask", cluster.address])
+    assert wait_until(lambda: list(cluster.folder.glob("autograder-job-*")), 120)
+    cluster.workers[0].kill()
+    output, _ = grading.communicate(timeout=600)
+    assert grading.returncode == 1, output
+    assert "dashboard: http://127.0.0.1:" in output
+    assert (marks(course), reasons(course), files(course).keys()) == expected
+    assert wait_until(lambda: not markers_in(cluster.folder), 60)
 
 
 def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
@@ -129,9 +130,8 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
         ("127.0.0.1:8786", "127.0.0.1:8786 is no address of a Dask scheduler; it looks like tcp://HOST:8786."),
     ],
 )
-def test_a_scheduler_that_is_not_there(class_, tmp_path, address, said):
-    course = copy_of(class_, tmp_path / "course")
-    done = run(course, [*GRADE, "--dask", address])
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert said in done.stderr
-    assert not records(course)
+def test_a_scheduler_that_is_not_there(class_, monkeypatch, address, said):
+    monkeypatch.chdir(class_.folder)
+    with pytest.raises(UserError, match=re.escape(said)):
+        grade(STAGE.name, dask=address)
+    assert not records(class_)

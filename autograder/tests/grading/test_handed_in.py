@@ -6,7 +6,7 @@ import pytest
 
 from autograder.grading.handed_in import folder_problem, parse_time
 from autograder.tests.course import Course
-from autograder.tests.marking import AUTOGRADE, GRADE, marks, run
+from autograder.tests.marking import GRADE, marks, run
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,8 @@ def course(tmp_path_factory):
     return course
 
 
-@pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
-def test_the_gradebook_has_the_moment(course, command):
-    assert run(course, command, "--force").returncode == 0
+def test_the_gradebook_has_the_moment(course):
+    assert run(course, GRADE).returncode == 0
     assert marks(course)["anna"]["time"] == datetime(2026, 3, 1, 12)
 
 

@@ -1,4 +1,4 @@
-"""What one submission, or the course's own configuration, may not do to the marks of the others: by both commands.
+"""What one submission, or the course's own configuration, may not do to the marks of the others.
 
 The class is marked by an account that permissions hold for: root goes without the capabilities that set it above them.
 """
@@ -38,10 +38,6 @@ c.CourseDirectory.student_id_exclude = "excluded,excluded-shut"
 """
 
 
-def ordinary(course, command, *options):
-    return run(course, [*ORDINARY, *command], *options)
-
-
 def row(done, student):
     """The sentence about a student in the table, after what it is."""
     found = re.findall(
@@ -79,8 +75,8 @@ def marked_before(once_marked, tmp_path):
     return copy_of(once_marked, tmp_path / "course")
 
 
-@pytest.fixture(scope="module", params=[GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
-def marked(request, built, tmp_path_factory):
+@pytest.fixture(scope="module")
+def marked(built, tmp_path_factory):
     """The class with everything wrong at once, after one run."""
     course = copy_of(built, tmp_path_factory.mktemp("marked") / "course")
     with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
@@ -109,7 +105,7 @@ def marked(request, built, tmp_path_factory):
     ]
     for path in shut:
         path.chmod(0)
-    course.done = ordinary(course, request.param)
+    course.done = run(course, [*ORDINARY, *GRADE])
     yield course
     for path in shut:
         path.chmod(0o700)
@@ -170,9 +166,8 @@ def test_nobodys_marks_are_touched_when_the_course_is_not_in_step_with_its_check
     source, check = path.read_text(encoding="utf-8"), next(iter(CHECKS))
     path.write_text(source.replace(f'"grade_id": "{check}"', '"grade_id": "other-check"'), encoding="utf-8")
     sentence = f"Checks, course/source and gradebook differ in other-check, {check}; run: autograder build"
-    for command in (GRADE, AUTOGRADE):
-        done = run(course, command, "--force")
-        assert done.returncode != 0 and sentence in done.stderr and "Traceback" not in done.stdout + done.stderr
+    done = run(course, GRADE, "--force")
+    assert done.returncode != 0 and sentence in done.stderr and "Traceback" not in done.stdout + done.stderr
     path.write_text("{", encoding="utf-8")
     done = run(course, AUTOGRADE, "--force")
     assert f"{NAME} cannot be read (" in done.stderr and "Traceback" not in done.stdout + done.stderr

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(
 GROUP = OTHER = 54321  # nobody's
 MEMBER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner,-chown", f"--groups={GROUP}"]
 SEED = ".autograder-seed"
-COMMANDS = pytest.mark.parametrize("command", [GRADE, AUTOGRADE], ids=["grade", "nbgrader"])
 FULL = {i: float(c.points) for i, c in CHECKS.items()}
 
 
@@ -74,10 +73,9 @@ def test_another_account_goes_on_and_grades_again(course):
         assert course.scores(name) == FULL
 
 
-@COMMANDS
-def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_mark_is_touched(course, command):
+def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_mark_is_touched(course):
     (course.folder / SEED).chmod(0o600)
-    done = member(course, command, "--force")
+    done = member(course, AUTOGRADE, "--force")
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "Traceback" not in said
     assert (

@@ -27,7 +27,7 @@ HONEST = ("adele", "mohammed", "zoe")  # the first, one in the middle and the la
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 PROBES = [a.name for a in ATTACKS if a.looks]
 SHORT = [f"--SubmissionExporter.{name}_seconds={n}" for name, n in (("cell", 10), ("call", 2), ("total", 20))]
-AGAIN = ("zoe", "script-in-messages", "pipe-forged", "pipe-flood", "loops", "exits", "patched-runtime", "file-of-names")
+AGAIN = ("zoe", "script-in-messages", "pipe-forged", "pipe-flood", "exits", "patched-runtime", "file-of-names")
 SCRIPTED_NAME = "script<b onmouseover=alert(1)>"
 # Names of notebooks that cannot be read: one that a terminal would obey, one with another student's row of the table
 FORGED_NAMES = {"named-red": "\x1b[31mforged red.ipynb", "named-line": "x\n  zoe  NOT GRADED  forged.ipynb"}
@@ -57,7 +57,7 @@ def course(tmp_path_factory, canary):
 
     course.temporary = tmp_path_factory.mktemp("temporary")
     course.released = released(course)
-    course.first = mark(course, canary, hand_in, *SHORT, TMPDIR=str(course.temporary))
+    course.first = mark(course, canary, hand_in, *SHORT, TMPDIR=str(course.temporary), AUTOGRADER_JOBS="2")
     return course
 
 

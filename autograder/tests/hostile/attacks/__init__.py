@@ -15,4 +15,4 @@ from autograder.tests.hostile.attacks.taking import TAKING
 
 ATTACKS = [*POINTS, *LOOKING, *CHANGING, *TAKING, *ENDING, *PIPE, *PAGES]
 
-__all__ = ["ATTACKS", "EVERYTHING", "SOLVED", "ZEROS", "Attack"]
+__all__ = ["ATTACKS", "CHANGING", "EVERYTHING", "LOOKING", "SOLVED", "TAKING", "ZEROS", "Attack"]
