@@ -17,7 +17,8 @@ def whole_file(path: Path, group: bool = False) -> Iterator[TextIO]:
     Its mode follows the umask; with group, others of the file's group may write to it too. Half a character, such as
     a file name that is not UTF-8 brings, is written as its escape, which JSON takes for the same.
     """
-    path = path.resolve()  # a link stays, and what it leads to is written
+    if path.is_symlink():  # it stays, and what it leads to is written
+        path = path.resolve()
     if os.path.exists(path) and not os.path.isfile(path):
         raise OSError(None, "not an ordinary file", str(path))
     temporary = path.with_name(f".{secrets.token_hex(6)}.tmp")

@@ -80,7 +80,7 @@ class Batch:
         self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
-        self._begun = 0  # submissions that are being marked
+        self._begun: dict[str, dict[str, str]] = {}  # who is being marked, and the answers that were marked before
         self._graded: dict[str, tuple[Note, ...]] = {}
         self._refused: dict[str, str] = {}
         self._group: bool = converter.coursedir.groupshared  # several accounts grade
@@ -137,7 +137,7 @@ class Batch:
         waiting, elsewhere = deque(students), []
         try:
             while waiting or self._begun or elsewhere:
-                if waiting and self._begun < self._markers.window:
+                if waiting and len(self._begun) < self._markers.window:
                     student = waiting.popleft()
                     if not self._claims.take(student):
                         elsewhere.append(student)
@@ -145,8 +145,8 @@ class Batch:
                         self._settle(student)
                 elif self._begun:
                     student, marks = self._markers.next()
-                    self._begun -= 1
                     self._finish(student, marks)
+                    del self._begun[student]
                     self._settle(student)
                 else:
                     time.sleep(0.2)
@@ -217,7 +217,7 @@ class Batch:
         folder = self._folders.handed_in(student)
         self._run_hook(self.converter.run_pre_convert_hook, student)
         self._markers.begin(student, HandedIn(folder.absolute(), student_key(self._secret, student)))
-        self._begun += 1
+        self._begun[student] = record.answers if record else {}
         return True
 
     def _finish(self, student: str, marks: Callable[[], Marked]) -> None:
@@ -268,8 +268,6 @@ class Batch:
 
     def _store(self, student: str, marked: Marked) -> None:
         """Files, scores, and then the record: a submission without one is marked again."""
-        before = self._recorded(student)
-        same = before.answers.items() & marked.answers.items() if before else ()
         try:
             record_path(self._folders.autograded, self.assignment, student).unlink(missing_ok=True)
             self._folders.write(student, marked.notebook)
@@ -279,7 +277,7 @@ class Batch:
             student,
             marked.stored,
             handed_in_at(self._folders.handed_in(student)),
-            unchanged={name for name, _ in same},
+            unchanged={name for name, _ in self._begun[student].items() & marked.answers.items()},
             create_student=self.converter.create_student,
         )
         result = marked.result

@@ -15,6 +15,7 @@ import re
 import socket
 import tempfile
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -68,23 +69,21 @@ class Cluster:
         # The result of a task, which is run again when the worker that has it ends
         self._shared = self._client.submit(_same, shared, key=f"autograder-course-{self._name}")
         self._students: dict[str, str] = {}  # by the keys of their futures
+        self._begun: list[tuple[str, _Job]] = []  # that the scheduler does not know yet
         self._ended = as_completed(loop=self._client.loop)
         self._came: deque[tuple[str, Callable[[], Marked]]] = deque()
 
     def begin(self, student: str, handed_in: HandedIn) -> None:
         """Have a submission marked; `next` gives what came of it."""
         try:
-            job = _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)
+            self._begun.append((student, _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)))
         except (NotebookError, OSError) as error:
             self._came.append((student, partial(_raise, error)))
-            return
-        future = self._client.submit(_mark, self._shared, job, pure=False)
-        self._students[future.key] = student
-        self._ended.add(future)
 
     def next(self) -> tuple[str, Callable[[], Marked]]:
         """The student whose submission is marked next, and what gives the marks or raises what marking raised."""
         if not self._came:
+            self._hand_out()
             ended = self._ended.next_batch()
             done = [future for future in ended if future.status == "finished"]
             answers: dict[Future, bytes] = {}
@@ -94,6 +93,18 @@ class Cluster:
                 came = partial(_marks, answers[future]) if future in answers else partial(_raise, _why_none(future))
                 self._came.append((self._students.pop(future.key), came))
         return self._came.popleft()
+
+    def _hand_out(self) -> None:
+        """Several in a message, which costs little more than one alone."""
+        if not self._begun:
+            return
+        students, jobs = zip(*self._begun, strict=True)
+        self._begun.clear()
+        with warnings.catch_warnings():  # to send the notebooks otherwise, which are all that a job has
+            warnings.filterwarnings("ignore", "Sending large graph")
+            futures = self._client.map(_mark, jobs, shared=self._shared, pure=False, batch_size=16)
+        self._students |= {future.key: student for future, student in zip(futures, students, strict=True)}
+        self._ended.update(futures)
 
     def stop(self) -> None:
         """Take back every job."""
@@ -162,7 +173,7 @@ _runs: dict[str, tuple[Markers, tempfile.TemporaryDirectory]] = {}  # by a diges
 _guard = threading.Lock()
 
 
-def _mark(shared: bytes, job: _Job) -> bytes:
+def _mark(job: _Job, shared: bytes) -> bytes:
     """(True, the marks) or (False, the error), pickled."""
     try:
         markers = _markers_for(shared)

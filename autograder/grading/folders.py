@@ -58,8 +58,9 @@ class Folders:
         handed_in = self.handed_in(student)
         own = [name for name in OWN_FILES.union(self._exclude_overwriting) if may_be_copied(handed_in, name)]
         for name, path in {**self._beside, **{name: handed_in / name for name in own}}.items():
-            (folder / name).parent.mkdir(exist_ok=True, parents=True)
-            shutil.copy(path, folder / name)
+            if os.path.dirname(name):
+                (folder / name).parent.mkdir(exist_ok=True, parents=True)
+            shutil.copyfile(path, folder / name)  # all get their mode below
         (folder / self._name).write_text(notebook, encoding="utf-8")
         self._converter.set_permissions(self._assignment, student)
         if self._coursedir.groupshared:

@@ -87,11 +87,13 @@ class ClassGradebook:
         }
         with self._gradebook.engine.begin() as connection:
             before = self._find(connection, student)
-            if before is None:
-                notebook = self._add_submission(connection, student, handed_in_at, create_student)
+            notebook = before and before.notebook
+            if notebook is None:
+                if before is None and not create_student:
+                    raise UnknownStudent(f"The gradebook has no student {student}; nbgrader db student add adds one.")
+                notebook = self._add_submission(connection, student, handed_in_at, new=before is None)
                 graded, commented = {}, set()
             else:
-                notebook = before.notebook
                 if handed_in_at is not None:
                     connection.execute(_SET_TIME, {"which": before.submission, "at": handed_in_at})
                 graded = {
@@ -115,13 +117,9 @@ class ClassGradebook:
         at = handed_in_at or (before and before.timestamp)
         return at is not None and self._due is not None and at > self._due
 
-    def _add_submission(
-        self, connection: Connection, student: str, handed_in_at: datetime | None, create_student: bool
-    ) -> str:
-        """The id of its notebook."""
-        if connection.execute(_FIND_STUDENT, {"student": student}).first() is None:
-            if not create_student:
-                raise UnknownStudent(f"The gradebook has no student {student}; nbgrader db student add adds one.")
+    def _add_submission(self, connection: Connection, student: str, handed_in_at: datetime | None, new: bool) -> str:
+        """The id of its notebook. new: the student is."""
+        if new:
             connection.execute(_ADD_STUDENT, {"id": student})
         values = {"assignment_id": self._assignment, "student_id": student, "timestamp": handed_in_at}
         (submission,) = connection.execute(_ADD_SUBMISSION, values).inserted_primary_key
@@ -151,12 +149,15 @@ class ClassGradebook:
         look at it. add: also a submission that is not there yet.
         """
         with self._gradebook.engine.connect() as connection:
-            known = self._find(connection, student) is not None
-        if known or add:
+            found = self._find(connection, student)
+        if add or (found and found.notebook):
             self._store(student, ForGradebook(dict.fromkeys(self.points)), handed_in_at, (), create_student)
 
     def _find(self, connection: Connection, student: str) -> Any:
-        """The ids of a submission and of its notebook, and the time; None when there is none."""
+        """The ids of a student's submission and of its notebook, and the time, each None when there is none.
+
+        None when there is no student.
+        """
         values = {"student": student, "assignment": self._assignment, "of": self._notebook}
         return connection.execute(_FIND, values).first()
 
@@ -184,13 +185,13 @@ def _in_cell(table: Table) -> tuple[Any, Any]:
     return table.c.notebook_id == bindparam("notebook"), table.c.cell_id == bindparam("cell")
 
 
+_FOR_STUDENT = (_SUBMISSION.c.student_id == _STUDENT.c.id) & (_SUBMISSION.c.assignment_id == bindparam("assignment"))
+_OF_SUBMISSION = (_NOTEBOOK.c.assignment_id == _SUBMISSION.c.id) & (_NOTEBOOK.c.notebook_id == bindparam("of"))
 _FIND = (
     select(_SUBMISSION.c.id.label("submission"), _SUBMISSION.c.timestamp, _NOTEBOOK.c.id.label("notebook"))
-    .join(_NOTEBOOK, _NOTEBOOK.c.assignment_id == _SUBMISSION.c.id)
-    .where(_SUBMISSION.c.assignment_id == bindparam("assignment"), _SUBMISSION.c.student_id == bindparam("student"))
-    .where(_NOTEBOOK.c.notebook_id == bindparam("of"))
+    .select_from(_STUDENT.outerjoin(_SUBMISSION, _FOR_STUDENT).outerjoin(_NOTEBOOK, _OF_SUBMISSION))
+    .where(_STUDENT.c.id == bindparam("student"))
 )
-_FIND_STUDENT = select(_STUDENT.c.id).where(_STUDENT.c.id == bindparam("student"))
 _FIND_GRADES = select(_GRADE.c.cell_id, _GRADE.c.manual_score, _GRADE.c.needs_manual_grade).where(*_in_cells(_GRADE))
 _FIND_COMMENTS = select(_COMMENT.c.cell_id).where(*_in_cells(_COMMENT))
 

@@ -106,15 +106,18 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
             sent.append(pickle.dumps(values))
             raise InterruptedError
 
+        map = submit
+
     with_first = class_.path("anna").parent
     monkeypatch.setattr(module, "Client", Client)
     with contextlib.suppress(InterruptedError), socket.create_server(("127.0.0.1", 0)) as somebody:
         module.Cluster(marking(class_), f"tcp://127.0.0.1:{somebody.getsockname()[1]}")
     cluster = object.__new__(module.Cluster)
-    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None)
+    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None, _begun=[], _came=[])
     secret = course_secret(class_.folder)
     with contextlib.suppress(InterruptedError):
         cluster.begin("anna", HandedIn(with_first, student_key(secret, "anna")))
+        cluster.next()
     assert len(sent) == 2
     for data in sent:
         assert secret not in data and secret.hex().encode() not in data and student_key(secret, "wrong-0") not in data

@@ -118,10 +118,10 @@ def test_a_submission_that_another_process_adds_at_the_same_moment_is_written_al
     scores = ForGradebook(dict.fromkeys(gradebook.points, 0.0))
     add = gradebook._add_submission
 
-    def add_second(connection, student, *more):
+    def add_second(connection, student, *more, **options):
         monkeypatch.undo()
         other.store(student, scores)
-        return add(connection, student, *more)
+        return add(connection, student, *more, **options)
 
     monkeypatch.setattr(gradebook, "_add_submission", add_second)
     if write == "store":
