@@ -22,16 +22,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help demo test lab bench bench-figures bench-class build versions mutants lint test-peers test-browser test-chat clean
 
 help:
-	@echo '  make demo        mark a sample class with nbgrader and show the marks'
+	@echo '  make demo        grade a sample class with nbgrader and show the scores'
 	@echo '  make test        run the tests'
 	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/; STAGES="kv-cache ..." chooses'
 	@echo '  make build       make course/source and course/release from solutions/'
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals;'
 	@echo '                   PARTS="reuse speed serving chat" chooses, here and in bench-figures'
 	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
-	@echo '  make bench-class  mark 200 submissions with both commands, a few with stock nbgrader, some on a Dask cluster, and 10000 simulated'
-	@echo '  make mutants     mark every one-step change of the solutions, and list those that lose no check or get a wrong name or hint'
-	@echo '  make versions    record that the code that decides marks is that of the stages'\'' version numbers'
+	@echo '  make bench-class  grade 200 submissions with both commands, a few with stock nbgrader, some on a Dask cluster, and 10000 simulated'
+	@echo '  make mutants     grade every one-step change of the solutions, and list those that lose no check or get a wrong name or hint'
+	@echo '  make versions    record that the code that decides scores is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
 	@echo '  make test-chat   download the chat model by pip, 93 MB, and test with it'

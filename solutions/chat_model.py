@@ -605,7 +605,7 @@ again.beside(drift[1]["computed"]) if real else None
 # Now six turns: the tokens that are computed at each.
 
 # %% tags=["chart"]
-more = autograder.guess("With the drift: how many times the tokens of turn 2 does turn 6 compute?", unit="times")
+more = autograder.guess("With the drift: turn 6 computes how many times as many tokens as turn 2?", unit="times")
 more
 
 # %% tags=["chart"]
@@ -632,7 +632,7 @@ more.beside(computed["template drifts"][5] / computed["template drifts"][1]) if 
 # note changes it there. The repair puts the note at the end.
 
 # %% tags=["chart"]
-part = autograder.guess("Which part of the prompt is computed again with each new note?", unit="%")
+part = autograder.guess("How much of the prompt is computed again with each new note?", unit="%")
 part
 
 # %% tags=["chart"]

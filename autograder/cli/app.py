@@ -14,7 +14,7 @@ import typer
 from autograder.cli.errors import report as report_error
 
 app = typer.Typer(
-    help="The prefix cache course: check your own work, build the assignments, mark a sample class.",
+    help="The prefix cache course: check your own work, build the assignments, grade a sample class.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -101,7 +101,7 @@ def release(
     raise typer.Exit(run(stages or [], course=course, output=output, zipped=zipped))
 
 
-@app.command(short_help="Mark what a class has handed in.")
+@app.command(short_help="Grade what a class has handed in.")
 def grade(
     stages: StageArguments = None,
     course: CourseOption = None,
@@ -109,25 +109,27 @@ def grade(
         list[str] | None, typer.Option("--student", metavar="ID", help="Only this student; may be repeated.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="How many to mark at a time; as many as processors.")
+        int | None, typer.Option("--jobs", min=1, help="How many to grade at a time; as many as processors.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Mark also what has been marked.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Grade also what has been graded.")] = False,
     csv: Annotated[
         Path | None, typer.Option("--csv", metavar="PATH", help="Write the checks' points as a table.")
     ] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
-    require_sandbox: Annotated[bool, typer.Option("--require-sandbox", help="Mark nothing without a sandbox.")] = False,
+    require_sandbox: Annotated[
+        bool, typer.Option("--require-sandbox", help="Refuse to grade without a sandbox.")
+    ] = False,
     dask: Annotated[
-        str | None, typer.Option("--dask", metavar="ADDRESS", help="Mark on the workers of this Dask scheduler.")
+        str | None, typer.Option("--dask", metavar="ADDRESS", help="Grade on the workers of this Dask scheduler.")
     ] = None,
 ) -> None:
-    """Mark what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
+    """Grade what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
 
-    What was marked before is left alone, so a run that was stopped goes on where it was. The last line counts; the
+    What was graded before is left alone, so a run that was stopped goes on where it was. The last line counts; the
     exit status is 0 when everything is graded, 1 when something could not be, 2 when the command cannot do it, or
     not for every stage.
 
-    A score in the table of --csv is the sum of its checks. Marks given by hand and penalties for lateness are in the
+    A score in the table of --csv is the sum of its checks. Points given by hand and penalties for lateness are in the
     gradebook alone; `nbgrader export` writes those. "stale" says why a score is not of what is there now.
     """
     from autograder.cli.grade import run
@@ -157,7 +159,7 @@ def report(
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="A stage, such as save-and-reuse.")],
     course: CourseOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="PATH", help="The page; beside the marks without it.")
+        Path | None, typer.Option("--output", metavar="PATH", help="The page; beside the graded notebooks without it.")
     ] = None,
 ) -> None:
     """Write one HTML page about how a class did at a stage: what to talk about, scores, checks, and every student.
@@ -169,13 +171,13 @@ def report(
     raise typer.Exit(run(stage, course=course, output=output))
 
 
-@app.command(short_help="Mark a sample class with nbgrader.")
+@app.command(short_help="Grade a sample class with nbgrader.")
 def demo(
     stage: StageOption = None,
     folder: Annotated[Path, typer.Option("--folder", help="Where to put the class.")] = Path("demo-class"),
     everything: Annotated[bool, typer.Option("--all", help="Hand in every sample submission, not a class.")] = False,
 ) -> None:
-    """Mark a sample class with nbgrader and show the marks."""
+    """Grade a sample class with nbgrader and show the scores."""
     from autograder.cli.demo import run
 
     raise typer.Exit(run(stage=stage, folder=folder, everything=everything))

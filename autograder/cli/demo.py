@@ -51,9 +51,9 @@ def run(stage: str | None, folder: Path, everything: bool = False, console: Cons
     console.print()
     total = sum(len(each) for each in names.values())
     console.print(
-        f"{total} submissions marked in {time.monotonic() - started:.0f} s. The course they are in is {folder}/;"
+        f"{total} submissions graded in {time.monotonic() - started:.0f} s. The course they are in is {folder}/;"
     )
-    console.print("`nbgrader export` there writes all marks to a file, as it would for a class of your own.")
+    console.print("`nbgrader export` there writes all scores to a file, as it would for a class of your own.")
     return 0
 
 

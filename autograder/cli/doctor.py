@@ -117,7 +117,7 @@ def _sandbox() -> Finding:
         return Finding("sandbox", what, remedy)
     if found.sandboxed:
         return Finding("sandbox", f"{found.mode}, which works here" + (f" ({found.why})" if found.why else ""))
-    remedy = f"before marking what others wrote, {REMEDY}; root is refused without a sandbox"
+    remedy = f"before grading what others wrote, {REMEDY}; root is refused without a sandbox"
     return Finding("sandbox", found.missing, remedy, needed=False)
 
 

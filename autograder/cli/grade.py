@@ -101,7 +101,7 @@ def run(
         try:
             write(path, marks)
         except OSError as error:
-            problems.append(f"{path} cannot be written ({error.strerror or error}); the marks are in the gradebook.")
+            problems.append(f"{path} cannot be written ({error.strerror or error}); the scores are in the gradebook.")
     if problems:
         raise UserError(" ".join(dict.fromkeys(problems)))
     return EXIT_FAILED if any(outcome.not_graded for outcome in outcomes) else 0

@@ -28,7 +28,7 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     path = output or marked.autograded / f"report-{stage.assignment}.html"
     report = collect(marked.submitted, marked.autograded, stage, marked.excluded)
     if report is None:
-        raise UserError(f"Nothing of {stage.assignment} is marked in {folder}; run: autograder grade {stage.name}")
+        raise UserError(f"Nothing of {stage.assignment} is graded in {folder}; run: autograder grade {stage.name}")
     _write(path, here, page(report))
     graded = len(report.graded)
     print(f"{stage.assignment}: {graded} of {len(report.rows)} submissions graded", end="")

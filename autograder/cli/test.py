@@ -111,7 +111,7 @@ def _given(work: Work) -> Iterator[Path | None]:
         except OSError as error:
             raise UserError(f"{beside} cannot be read ({error.strerror}); copy the assignment's there again.") from None
         if not is_courses_own(text, work.stage):
-            print("given.py is not the course's, which your work will be marked with: copy that one here again.\n")
+            print("given.py is not the course's, which your work will be graded with: copy that one here again.\n")
         yield beside
         return
     if not SOLUTIONS.is_dir():

@@ -235,7 +235,7 @@ class Batch:
             self._refuse(student, str(error))
         except Exception as error:
             self.converter.log.error(visible(traceback.format_exc(), keep="\n"))
-            self._refuse(student, "its marks could not be stored; see the messages above.")
+            self._refuse(student, "its scores could not be stored; see the messages above.")
             if isinstance(error, OperationalError):
                 raise
 

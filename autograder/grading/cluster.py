@@ -62,7 +62,7 @@ class Cluster:
             self._client.close()
             raise ClusterProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
         self.window = max(AHEAD * threads, 16)  # workers may be added
-        self.notice = f"Marking on {threads} threads of Dask workers; dashboard: {self._client.dashboard_link}"
+        self.notice = f"Grading on {threads} threads of Dask workers; dashboard: {self._client.dashboard_link}"
         self._stage = marking.stage
         shared = _pack(marking)
         self._name = hashlib.sha256(shared).hexdigest()
@@ -133,7 +133,7 @@ def _why_none(future: Future) -> Exception:
         return GradingError("the Dask scheduler went away; run it again.")
     error = future.exception()
     if isinstance(error, KilledWorker):
-        return GradingError("worker after worker ended while it was marked; run it again.")
+        return GradingError("worker after worker ended while it was graded; run it again.")
     return error
 
 
@@ -201,7 +201,7 @@ def _begin(shared: _Shared) -> tuple[Markers, tempfile.TemporaryDirectory]:
         isolation = find_isolation()
         isolation.expect(sandbox=there.sandboxed, unsandboxed=shared.marking.allow_unsandboxed)
     except SandboxMissing as error:
-        raise GradingError(f"a worker's machine cannot mark: {error}") from None
+        raise GradingError(f"a worker's machine cannot grade: {error}") from None
     folder = tempfile.TemporaryDirectory(prefix="autograder-course-")
     given = None
     if shared.given is not None:

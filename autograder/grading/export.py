@@ -15,7 +15,7 @@ from autograder.whole_file import whole_file
 
 COLUMNS = ("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
            "raw_score", "late_submission_penalty", "score", "max_score", "status")  # fmt: skip
-MARKED, BY_HAND, NOT_GRADED, NOT_HANDED_IN = "marked", "to be marked by hand", "not graded", "not handed in"
+MARKED, BY_HAND, NOT_GRADED, NOT_HANDED_IN = "graded", "to be graded by hand", "not graded", "not handed in"
 
 
 class GradesExport(ExportPlugin):

@@ -107,7 +107,7 @@ class Markers:
         except (OSError, EOFError, pickle.UnpicklingError):
             marker.close()
             self._refuse_when_stopped()
-            raise GradingError(f"the process that marked it {marker.end}; run it again.") from None
+            raise GradingError(f"the process that graded it {marker.end}; run it again.") from None
         with self._guard:
             self._free.append(marker)
         if not ok:
@@ -253,7 +253,7 @@ def _answer(job: Job) -> bytes:
     try:
         return pickle.dumps((True, mark(job)))
     except MemoryError:
-        return _as_answer(GradingError("marking it takes more memory than is allowed; look at what its notebook holds"))
+        return _as_answer(GradingError("grading it takes more memory than is allowed; look at what its notebook holds"))
     except Exception as error:
         return _as_answer(error)
 

@@ -94,7 +94,7 @@ def _note_left_out(cells: list[SortedCell], found: Found, notes: Notes) -> None:
 def _note_unknown_checks(cells: list[SortedCell], found: Found, notes: Notes) -> None:
     for cell in cells:
         if cell.role == "check" and cell.cell.index not in found:
-            sentence = f"{called(cell.cell.place)} is marked as a check and is none of the course's; it was not run."
+            sentence = f"{called(cell.cell.place)} is tagged as a check and is none of the course's; it was not run."
             notes.add("unknown-check", sentence, cell.cell.place)
 
 

@@ -36,7 +36,7 @@ def check(check_id: str) -> None:
     missing = _not_in_marking(namespace) if result.passed else []
     if missing:
         result = chosen.failed(missing[0].sentence)
-    words = "Passed" if result.passed else "Passed here, and would fail in marking" if missing else "Not yet"
+    words = "Passed" if result.passed else "Passed here, and would fail in grading" if missing else "Not yet"
     heading = f"{words}: {chosen.title} ({points})"
     text = "\n".join([heading, *result.told().splitlines()])
     if _in_jupyter():

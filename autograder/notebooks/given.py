@@ -20,7 +20,7 @@ GIVEN = Path(__file__).with_name("given.txt")  # made by the build: each stage's
 
 _ABOUT = (
     "The functions of the earlier stages ({titles}), as the course solved them. Made from the course's solutions, so "
-    "that a stage can be solved and marked for itself, whatever became of the ones before. Changes made here count for "
+    "that a stage can be solved and graded for itself, whatever became of the ones before. Changes made here count for "
     "nothing: the file is replaced when the work is graded. To build on functions of your own, load your notebook: "
     'mine = autograder.load_notebook("{path}").'
 )

@@ -33,7 +33,7 @@ def _beside(path: Path, stage: Stage) -> Iterator[str]:
         yield f"This is the notebook of {stage.assignment}, in the folder of {folder.name}; do not hand it in there."
     others = [p.name for p in sorted(folder.glob("*.ipynb")) if p.name != path.name and not p.name.startswith(".")]
     if named and others:
-        yield f"{path.name} is the one that is marked; there is also {', '.join(others)}."
+        yield f"{path.name} is the one that is graded; there is also {', '.join(others)}."
 
 
 def copies_left_out(cell: SortedCell) -> str | None:

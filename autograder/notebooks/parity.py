@@ -44,13 +44,13 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
             if name in elsewhere:
                 sentence = (
                     f"{called(cell.label)} uses {name}, which {elsewhere[name].cell.place} defines, a cell that "
-                    f"marking does not run. Define {name} in {cell.label}, or in a cell of your own."
+                    f"grading does not run. Define {name} in {cell.label}, or in a cell of your own."
                 )
                 found.append(NotInMarking(name, sentence))
         for module in sorted(_modules(cell.source)) if folder is not None else ():
             if module != "given" and (folder / f"{module}.py").is_file():
                 sentence = (
-                    f"{called(cell.label)} imports {module}.py, which marking does not have: put it into the notebook."
+                    f"{called(cell.label)} imports {module}.py, which grading does not have: put it into the notebook."
                 )
                 found.append(NotInMarking(module, sentence))
     for place, cell in enumerate(cells):
@@ -60,7 +60,7 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
             again = [other for other in cells[place + 1 :] if id(other) in left_out and name in names[id(other)].bound]
             if again:
                 sentence = (
-                    f"{called(again[-1].cell.place)} binds {name} again, after {cell.label}. Marking takes the one in "
+                    f"{called(again[-1].cell.place)} binds {name} again, after {cell.label}. Grading takes the one in "
                     f"{cell.label}: give the other another name."
                 )
                 found.append(NotInMarking(name, sentence))

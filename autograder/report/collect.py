@@ -17,7 +17,7 @@ from autograder.judge.bugs import NOTHING_TO_JUDGE
 from autograder.judge.framework import Result, checks_of
 from autograder.stages import Stage
 
-NOT_MARKED = "not marked"
+NOT_MARKED = "not yet graded"
 N_TOPICS = 3
 _NOTHING_TO_JUDGE = {bug.key for bug in NOTHING_TO_JUDGE}
 _KINDS = (NOT_GRADED_LINE, NOT_MARKED, STALE, NOTE)
@@ -121,7 +121,7 @@ def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[
         record = records.get(student)
         rows.append(record or Record(stage.assignment, student, NOT_MARKED, "", ""))
         if record is None:
-            sentence = "handed in, and not marked yet."
+            sentence = "handed in, and not graded yet."
             if reason := unreadable(autograded, stage.assignment, student):
                 sentence = f"{reason}; let this account read it."
             elif student in unread:

@@ -20,7 +20,7 @@ from autograder.report import drawing
 from autograder.report.collect import NOT_MARKED, ClassReport
 
 _HERE = Path(__file__).resolve().parent
-_SAID = {NOT_GRADED_LINE: "not graded", NOT_MARKED: "not marked", STALE: "out of date", NOTE: "repaired or odd"}
+_SAID = {NOT_GRADED_LINE: "not graded", NOT_MARKED: "not yet graded", STALE: "out of date", NOTE: "repaired or odd"}
 
 
 def shown(value: Any) -> Any:

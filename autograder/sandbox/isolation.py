@@ -25,7 +25,7 @@ _USUAL_FOLDERS = (  # of programs, where PATH is a short one
     *(os.path.join(sys.prefix, "bin"), "/usr/bin", "/usr/local/bin", "/bin", "/opt/conda/bin"),
     *("/run/current-system/sw/bin", os.path.expanduser("~/.nix-profile/bin")),
 )
-REMEDY = "install bubblewrap (apt install bubblewrap), or mark where Linux is 5.13 or newer"
+REMEDY = "install bubblewrap (apt install bubblewrap), or grade where Linux is 5.13 or newer"
 
 
 class SandboxMissing(Exception):
@@ -71,7 +71,7 @@ class Isolation:
             raise SandboxMissing(f"{self.missing} The course requires the sandbox.")
         if not self.sandboxed and not unsandboxed and os.name == "posix" and os.geteuid() == 0:
             raise SandboxMissing(
-                f"Root marks only in a sandbox: {self.why}; {self._remedy}, mark as another account, or set "
+                f"Root grades only in a sandbox: {self.why}; {self._remedy}, grade as another account, or set "
                 "c.SubmissionExporter.allow_unsandboxed = True."
             )
 

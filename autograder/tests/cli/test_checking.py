@@ -158,7 +158,7 @@ def test_what_marking_would_note_the_student_reads_first(student, tmp_path):
 
     name = stub["metadata"]["nbgrader"]["grade_id"]
     assert first_lines(notebook) == [
-        "save_and_reuse.ipynb is the one that is marked; there is also save_and_reuse (1).ipynb.",
+        "save_and_reuse.ipynb is the one that is graded; there is also save_and_reuse (1).ipynb.",
         f"The cell {name} was there 2 times; the first solved copy counts (cell {place}), left out: cell 1.",
     ]
     assert first_lines(notebook.parent / "save_and_reuse (1).ipynb") == [
@@ -205,7 +205,7 @@ def test_a_given_file_that_was_edited_is_told_of(student):
     assert "given.py is not the course's" not in autograder("test", cwd=notebook.parent).stdout
     own.write_text(own.read_text(encoding="utf-8") + "\nx = 1\n", encoding="utf-8")
     said = autograder("test", cwd=notebook.parent).stdout
-    assert "given.py is not the course's, which your work will be marked with: copy that one here again." in said
+    assert "given.py is not the course's, which your work will be graded with: copy that one here again." in said
 
 
 def test_the_folder_of_all_stages_will_do_when_the_stage_is_named(student, tmp_path):

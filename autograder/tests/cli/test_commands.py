@@ -157,4 +157,4 @@ def test_doctor_notes_that_nothing_is_sandboxed(tmp_path):
     result = autograder("doctor", cwd=tmp_path, AUTOGRADER_SANDBOX="limits")
     assert result.returncode == 0
     assert "Not sandboxed" in result.stdout
-    assert "before marking what others wrote" in result.stdout
+    assert "before grading what others wrote" in result.stdout

@@ -161,7 +161,7 @@ def test_it_says_who_met_which_bug(written):
 def test_it_says_how_long_marking_took(written, course):
     records = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text())
     total = sum(record["seconds"] for record in records)
-    assert f"{total:.0f} s of marking in all" in written.read.said
+    assert f"{total:.0f} s of grading in all" in written.read.said
 
 
 # Nothing of a student's is more than text
@@ -223,7 +223,7 @@ def test_marks_that_are_out_of_date_are_told(copy):
     plain = json.loads(copy.record("student-2").read_text())
     copy.record("student-2").write_text(json.dumps(plain | {"checks_version": "older"}))
     found = copy.page()
-    assert "The marks of 3 submissions are out of date" in found.said
+    assert "The scores of 3 submissions are out of date" in found.said
     stale = {row[2]: row[1] for row in found.tables["remarks"] if row[0] == "out of date"}
     assert "handed in again" in stale["right"]
     assert "is gone" in stale["student-1"]
@@ -238,11 +238,11 @@ def test_what_was_never_marked_and_what_cannot_be_read_are_told(copy):
     copy.record("student-3").write_text(json.dumps(plain | {"checks": [{"id": 1}], "student": "student-3"}))
     found = copy.page()
     told = {student: row[1] for row in found.tables["remarks"] for student in row[2].split(", ")}
-    assert told["right"] == "handed in, and not marked yet."
+    assert told["right"] == "handed in, and not graded yet."
     assert "cannot be read" in told["student-1"]
     assert "cannot be read" in told["student-2"] and "cannot be read" in told["student-3"]
     assert len(found.tables["students"]) == N_GRADED + N_NOT_GRADED + 1  # with the heading
-    assert "16 submissions: 10 graded, 2 not graded, 4 not marked." in found.said
+    assert "16 submissions: 10 graded, 2 not graded, 4 not yet graded." in found.said
 
 
 def test_code_that_ran_without_the_sandbox_is_told(copy):
@@ -291,7 +291,7 @@ def test_nothing_graded_is_no_reason_to_fail(copy):
     [
         (["report", "kv"], "There is no stage 'kv'; the stages are start-here,"),
         (["report", "start-here"], "Nothing is graded in start-here; the stages with checks are forward-pass,"),
-        (["report", "kv-cache"], "Nothing of 02-kv-cache is marked in "),
+        (["report", "kv-cache"], "Nothing of 02-kv-cache is graded in "),
         (["report", STAGE.name, "--course", "submitted"], "submitted is not a course folder"),
         (["report", STAGE.name, "--output", "submitted"], "submitted cannot be written"),
         (["report", STAGE.name, "--output", "none/page.html"], "none/page.html cannot be written (No such file"),

@@ -50,10 +50,10 @@ def test_a_mark_that_is_not_there_is_not_a_zero_and_a_stage_that_nobody_handed_i
     rows = exported(course)
     assert {row["assignment"] for row in rows} == {STAGE.assignment}
     assert {row["student_id"]: (row["score"], row["status"]) for row in rows} == {
-        "anna": (str(float(ALL)), "to be marked by hand"),
-        "'=1+1": (str(float(ALL)), "to be marked by hand"),
-        "ben": (str(ALL + 2.0), "marked"),
-        "unsolved": ("0.0", "marked"),
+        "anna": (str(float(ALL)), "to be graded by hand"),
+        "'=1+1": (str(float(ALL)), "to be graded by hand"),
+        "ben": (str(ALL + 2.0), "graded"),
+        "unsolved": ("0.0", "graded"),
         "broken": ("", "not graded"),
         "since-then": ("", "not graded"),
         "absent": ("0.0", "not handed in"),

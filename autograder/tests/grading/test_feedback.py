@@ -59,10 +59,10 @@ def test_every_check_is_listed_by_its_title_with_its_points(course, contents):
 
 def test_a_question_that_nobody_has_marked_is_not_said_to_have_no_points(course, contents):
     title, items = contents
-    assert items[len(CHECKS)] == "Question 1: not marked yet (2 points)"
+    assert items[len(CHECKS)] == "Question 1: not graded yet (2 points)"
     assert items[len(CHECKS) + 1] == "Question 2: 0 / 2 points, with a comment"  # nothing was answered
     score = sum(course.scores("anna").values())
-    assert title == f"4. Save and reuse a prefix cache: {score:g} / 18 points, 2 of them not marked yet"
+    assert title == f"4. Save and reuse a prefix cache: {score:g} / 18 points, 2 of them not graded yet"
 
 
 def test_no_score_stands_there_as_an_output_and_no_cell_as_one_to_run(page):
@@ -118,5 +118,5 @@ def test_a_question_that_was_marked_by_hand_has_its_points_and_its_comment(cours
         gradebook.db.commit()
     assert course.run("generate_feedback", STAGE.assignment, "--force").returncode == 0
     page = course.feedback("anna")
-    assert "Question 1: 1.5 / 2 points, with a comment" in text_of(page) and "not marked yet" not in text_of(page)
+    assert "Question 1: 1.5 / 2 points, with a comment" in text_of(page) and "not graded yet" not in text_of(page)
     assert "Half of the <strong>second</strong> reason." in page

@@ -137,7 +137,7 @@ def test_a_run_that_is_stopped_waits_for_nobody(markers, tmp_path):
 def test_a_marker_that_ends_costs_one_submission_its_marks_and_another_takes_over(markers, tmp_path):
     with marking_what_loops(markers, tmp_path) as raised:
         os.kill(markers._all[0]._process.pid, signal.SIGTERM)
-    assert raised == ["the process that marked it ended with status 1; run it again."]
+    assert raised == ["the process that graded it ended with status 1; run it again."]
     assert mark(markers, "right").result.score == ALL
 
 
@@ -219,7 +219,7 @@ def test_a_machine_of_a_cluster_where_root_has_no_sandbox_marks_only_with_the_co
     monkeypatch.setattr(cluster, "find_isolation", lambda: without)
     shared = pickle.loads(cluster._pack(marking(course, isolation=without, allow_unsandboxed=allowed)))
     if not allowed:
-        with pytest.raises(GradingError, match="a worker's machine cannot mark: Root marks only in a sandbox"):
+        with pytest.raises(GradingError, match="a worker's machine cannot grade: Root grades only in a sandbox"):
             cluster._begin(shared)
         return
     markers, folder = cluster._begin(shared)

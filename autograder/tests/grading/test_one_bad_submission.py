@@ -246,7 +246,7 @@ def test_scores_that_cannot_be_stored_are_no_other_students_loss(course, monkeyp
         store(self, student, marked, *values, **options)
 
     monkeypatch.setattr(ClassGradebook, "store", fails)
-    assert grade_here(course, monkeypatch) == "its marks could not be stored; see the messages above."
+    assert grade_here(course, monkeypatch) == "its scores could not be stored; see the messages above."
     assert read_record(course.folder / "autograded", STAGE.assignment, "adele").status == "not graded"
 
 

@@ -107,7 +107,7 @@ def a_file_beside(folder):
     notebook.add(0, "import mine")
     (folder / "mine.py").write_text(TWO, encoding="utf-8")
     assert not notebook.passes()
-    assert "imports mine.py, which marking does not have" in notebook.told
+    assert "imports mine.py, which grading does not have" in notebook.told
 
 
 def the_given_file(folder):
@@ -130,7 +130,7 @@ ROWS = {
 
 def test_the_table_has_these_rows():
     text = (ROOT / "course" / "README.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| cell | in marking |\n")
+    _, _, table = text.partition("| cell | in grading |\n")
     rows = re.findall(r"^  \| (.*?) \| (.*?) \|$", table.partition("\n\n")[0], re.MULTILINE)
     assert [tuple(row) for row in rows if row[0] != "---"] == list(ROWS)
 

@@ -64,7 +64,7 @@ def test_a_course_that_requires_the_sandbox_grades_nothing_and_keeps_what_was_gr
 
 def test_root_marks_nothing_without_a_sandbox_unless_the_course_allows_it(course):
     assert course.not_allowed.returncode == (os.geteuid() == 0)
-    refused = "Nothing was graded. Root marks only in a sandbox: AUTOGRADER_SANDBOX asks for limits; "
+    refused = "Nothing was graded. Root grades only in a sandbox: AUTOGRADER_SANDBOX asks for limits; "
     assert (refused in course.not_allowed.stderr) == (os.geteuid() == 0)
 
 

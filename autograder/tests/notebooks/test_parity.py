@@ -31,7 +31,7 @@ def told(path):
 def test_a_helper_from_a_chart_cell_is_told_with_both_cells(tmp_path):
     path = saved(tmp_path, ("def helper(n):\n    return n", CHART), ("def kv(n):\n    return helper(n)", SOLUTION))
     assert told(path) == [
-        "The cell bytes uses helper, which cell 1 defines, a cell that marking does not run. Define helper in bytes, "
+        "The cell bytes uses helper, which cell 1 defines, a cell that grading does not run. Define helper in bytes, "
         "or in a cell of your own."
     ]
 
@@ -45,13 +45,13 @@ def test_a_file_beside_the_notebook_is_told(tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\n")
     (tmp_path / "given.py").write_text("y = 1\n")
     path = saved(tmp_path, ("import mine, json\nfrom given import y\ndef kv(n):\n    return mine.x", SOLUTION))
-    assert told(path) == ["The cell bytes imports mine.py, which marking does not have: put it into the notebook."]
+    assert told(path) == ["The cell bytes imports mine.py, which grading does not have: put it into the notebook."]
 
 
 def test_a_function_that_is_bound_again_later_is_told(tmp_path):
     path = saved(tmp_path, ("def kv(n):\n    return 0", SOLUTION), ("def kv(n):\n    return n", CHART))
     assert told(path) == [
-        "Cell 2 binds kv again, after bytes. Marking takes the one in bytes: give the other another name."
+        "Cell 2 binds kv again, after bytes. Grading takes the one in bytes: give the other another name."
     ]
 
 
@@ -95,5 +95,5 @@ def test_the_notebooks_check_says_so_before_it_says_passed(tmp_path, monkeypatch
     with pytest.raises(CheckFailed) as failed:
         exec(CALL, namespace)
     first, second = str(failed.value).splitlines()
-    assert first.startswith("Passed here, and would fail in marking: ")
+    assert first.startswith("Passed here, and would fail in grading: ")
     assert "uses helper, which cell 1 defines" in second

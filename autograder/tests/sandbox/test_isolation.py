@@ -109,7 +109,7 @@ def expect(isolation, uid, **said):
 
 @pytest.mark.skipif(os.name != "posix", reason="root is of Unix")
 def test_root_marks_only_in_a_sandbox_unless_it_is_told_otherwise():
-    with pytest.raises(SandboxMissing, match=r"Root marks only in a sandbox: there is neither; .*allow_unsandboxed"):
+    with pytest.raises(SandboxMissing, match=r"Root grades only in a sandbox: there is neither; .*allow_unsandboxed"):
         expect(LIMITS, 0)
     expect(LIMITS, 0, unsandboxed=True)
     expect(LIMITS, 1000)

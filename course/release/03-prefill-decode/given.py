@@ -1,5 +1,5 @@
 """The functions of the earlier stages (The forward pass, The KV cache), as the course solved them. Made from the
-course's solutions, so that a stage can be solved and marked for itself, whatever became of the ones before. Changes
+course's solutions, so that a stage can be solved and graded for itself, whatever became of the ones before. Changes
 made here count for nothing: the file is replaced when the work is graded. To build on functions of your own, load
 your notebook: mine = autograder.load_notebook("../02-kv-cache/kv_cache.ipynb").
 """

@@ -1,6 +1,6 @@
 """The functions of the earlier stages (The forward pass, The KV cache, Prefill and decode, Save and reuse a prefix
 cache, How prefix reuse fails), as the course solved them. Made from the course's solutions, so that a stage can be
-solved and marked for itself, whatever became of the ones before. Changes made here count for nothing: the file is
+solved and graded for itself, whatever became of the ones before. Changes made here count for nothing: the file is
 replaced when the work is graded. To build on functions of your own, load your notebook: mine =
 autograder.load_notebook("../05-failure-modes/failure_modes.ipynb").
 """
