@@ -9,15 +9,19 @@ import contextlib
 import functools
 import re
 
+import jupytext
 import numpy as np
 import pytest
 
 from autograder.bench.solved import solved
 from autograder.judge import cases
+from autograder.judge.bugs import NOT_WRITTEN
 from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
 from autograder.judge.reference import Reference
 from autograder.judge.student import Student, local_student
 from autograder.notebooks.given import given_source
+from autograder.notebooks.regions import released
+from autograder.places import SOLUTIONS
 from autograder.sandbox.client import Cell, Worker
 from autograder.sandbox.processes import new_processes
 from autograder.stages import earlier_stages, find_stage
@@ -160,6 +164,17 @@ class SampleTable:
         named = {place.partition(".")[0] for r in grade(self.stage, wrong.name).values() for place in r.places}
         assert named & given == set()
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_solution_passes_whatever_the_seed(self, seed, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert lost(self.stage, changed(self.stage), seed) == set()
+
+    def test_the_released_cells_are_told_to_be_unwritten(self):
+        cells = jupytext.read(SOLUTIONS / f"{find_stage(self.stage).module}.py").cells
+        stubs = [released(c.source) for c in cells if c.cell_type == "code" and "solution" in c.metadata]
+        found = results(self.stage, changed(self.stage, sources=stubs)).values()
+        assert {(r.score, r.bug) for r in found} == {(0.0, NOT_WRITTEN)}
+
     def test_every_check_is_lost_by_some_wrong_submission(self):
         lost = {check for s in submissions_of(self.stage) if isinstance(s, Wrong) for check in s.loses}
         assert {c.id for c in checks_of(self.stage)} - lost == set()
@@ -210,13 +225,12 @@ def lists_in(request):
     """The lists of three token ids or more in what a student's process is asked."""
     if isinstance(request, np.ndarray):
         request = request.tolist() if request.dtype.kind in "iu" else ()
-    parts = list(
-        request.values() if isinstance(request, dict) else request if isinstance(request, (list, tuple)) else ()
-    )
-    if len(parts) > 2 and all(type(part) is int for part in parts):
+    parts = request.values() if isinstance(request, dict) else request if isinstance(request, (list, tuple)) else ()
+    if set(map(type, parts)) != {int}:
+        for part in parts:
+            yield from lists_in(part)
+    elif len(parts) > 2:
         yield tuple(parts)
-    for part in parts:
-        yield from lists_in(part)
 
 
 _solved = functools.cache(solved)

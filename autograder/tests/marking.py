@@ -11,7 +11,9 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
+from autograder import cli
 from autograder.grading.records import read_records
+from autograder.tests.command import run_command, run_nbgrader
 from autograder.tests.course import NBGRADER, STAGE, Course
 
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
@@ -27,6 +29,10 @@ def copy_of(course, folder):
 
 
 def run(course, command, *options):
+    if command is GRADE:
+        return run_command(cli.main, GRADE[:3], [*GRADE[3:], *options], course.folder, ENVIRONMENT)
+    if command is AUTOGRADE:
+        return run_nbgrader([*AUTOGRADE[3:], *options], course.folder, ENVIRONMENT)
     return subprocess.run(
         [*command, *options],
         cwd=course.folder,

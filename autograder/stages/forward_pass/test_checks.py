@@ -5,7 +5,6 @@ import functools
 import numpy as np
 import pytest
 
-from autograder.judge.bugs import NOT_WRITTEN
 from autograder.judge.framework import checks_of
 from autograder.stages import sample_tests
 
@@ -20,19 +19,6 @@ lost = functools.partial(sample_tests.lost, STAGE)
 def test_the_stage_has_14_points_in_9_checks():
     checks = checks_of("forward-pass")
     assert (len(checks), sum(c.points for c in checks)) == (9, 14)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_solution_passes_whatever_the_seed(seed):
-    assert lost(changed(), seed) == set()
-
-
-def test_what_is_not_written_is_called_so():
-    def stub(*args, **kwargs):
-        raise NotImplementedError()
-
-    for result in results(dict.fromkeys(FUNCTIONS, stub)).values():
-        assert (result.score, result.bug) == (0.0, NOT_WRITTEN)
 
 
 @pytest.mark.parametrize(

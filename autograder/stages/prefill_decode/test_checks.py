@@ -4,11 +4,8 @@ import functools
 
 import pytest
 
-from autograder.judge.bugs import NOT_WRITTEN
 from autograder.judge.framework import checks_of
-from autograder.notebooks.regions import CODE_STUB
-from autograder.stages import find_stage, sample_tests
-from autograder.stages.samples import Right, solved_cells, submissions_of
+from autograder.stages import sample_tests
 
 STAGE = "prefill-decode"
 ALL = {check.id for check in checks_of(STAGE)}
@@ -56,14 +53,6 @@ def test_garbage_earns_nothing(body):
 def test_a_generate_that_only_looks_like_one_earns_nothing(body):
     source = f"def generate(prompt_ids, n_new, weights):\n    {body}"
     assert lost(sources=[source]) == {"generate-ids", "generate-work", "decode-context-limit"}
-
-
-def test_the_unsolved_file_is_told_that_it_is_not_written():
-    stubs = []
-    for source in solved_cells(STAGE).values():
-        head = source[: source.index('"""', source.index('"""') + 3) + 3]
-        stubs.append(head + "\n    " + CODE_STUB.replace("\n", "\n    "))
-    assert {r.bug for r in results(changed(sources=stubs)).values()} == {NOT_WRITTEN}
 
 
 # Work
@@ -150,14 +139,6 @@ HONEST = {
 @pytest.mark.parametrize("change", HONEST.values(), ids=HONEST)
 def test_honest_code_gets_every_point(change):
     assert lost(change) == set()
-
-
-@pytest.mark.filterwarnings("ignore:a warning on stderr")
-@pytest.mark.parametrize("seed", [0, 31])
-def test_right_submissions_pass_on_any_seed(seed):
-    for submission in submissions_of(STAGE):
-        if isinstance(submission, Right):
-            assert lost(sources=submission.sources(find_stage(STAGE)).values(), seed=seed) == set(), submission.name
 
 
 # Details that decide

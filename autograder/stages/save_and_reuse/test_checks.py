@@ -107,11 +107,6 @@ def _failed(course, seed=1, **replaced):
     return {check_id: result for check_id, result in results.items() if not result.passed}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_solution_passes_with_any_seed(course, seed):
-    assert {i: r.message for i, r in _failed(course, seed).items()} == {}
-
-
 def _always(value):
     return lambda saved, p, ids, weights: np.full(weights.config.n_vocab, value)
 

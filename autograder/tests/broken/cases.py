@@ -224,7 +224,7 @@ def a_folder_of_its_name(path):
     path.mkdir()
 
 
-LOOP = "while True:\n    try:\n        while True: pass\n    except KeyboardInterrupt: pass"
+LOOP = "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except KeyboardInterrupt: pass"
 OLDER = "def generate_with_prefix(saved, prefix_len, suffix_ids, weights):\n    return older.version"
 STAR = "from numpy import *\nfrom math import *\nfrom given import *\nimport given, numpy as np"
 
@@ -295,7 +295,7 @@ CASES = [
     Case("exit-in-scratch", "Cell 1 was left out: the process ended while running cell 1 (exit status 0).",
          change=own_cell("import os\nos._exit(0)")),
     Case("loop-in-one-function", "In the check cache-file-round-trip: no answer within", loses=FILE_CHECKS,
-         sources={**SOLVED, "write-prefix-cache": "def write_prefix_cache(*args):\n    while True: pass"}),
+         sources={**SOLVED, "write-prefix-cache": "def write_prefix_cache(*args):\n    while True: __import__('time').sleep(9)"}),
     Case("exit-in-one-function", f"In the checks {', '.join(sorted(FILE_CHECKS, reverse=True))}: the process ended while running write_prefix_cache",
          loses=FILE_CHECKS, sources={**SOLVED, "write-prefix-cache": "def write_prefix_cache(*args):\n    import os; os._exit(0)"}),
     Case("growing-list", loses=FILE_CHECKS,

@@ -180,14 +180,6 @@ def test_the_points_of_a_class_and_their_median():
     )
 
 
-def test_what_is_not_isolated_is_said_once_and_before_anything_is_marked(built):
-    run = subprocess.run(
-        GRADE, cwd=built.folder, env=ENVIRONMENT | {"AUTOGRADER_SANDBOX": "limits"}, capture_output=True, text=True
-    )
-    assert run.stderr.count("Not sandboxed: ") == 1 and "Not sandboxed" not in run.stdout
-    assert run.stderr.index("Not sandboxed: ") < (run.stderr + "graded in").index("graded in")
-
-
 # The table of --csv
 
 

@@ -1,7 +1,6 @@
 """What marking makes of a mutant, and what the report says of it."""
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -10,8 +9,10 @@ import pytest
 from autograder.judge.bugs import BUGS
 from autograder.judge.framework import checks_of
 from autograder.mutants import report
+from autograder.mutants.__main__ import main
 from autograder.mutants.run import Mutant, Verdict, function_of, graded_cells, mark_all, mutants_of
 from autograder.stages import GRADED_STAGES, find_stage
+from autograder.tests.command import run_command
 from autograder.tests.modes import ISOLATIONS
 
 in_a_sandbox = pytest.mark.skipif(set(ISOLATIONS) <= {"limits"}, reason="mutants run in a sandbox only")
@@ -20,7 +21,7 @@ SOURCES = {  # of the cell longest-common-prefix
     "shortest": "def longest_common_prefix(a, b):\n    return min(len(a), len(b))",
     "same": "def longest_common_prefix(a, b):\n    return next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), "
     "min(len(a), len(b)))",
-    "loops": "def longest_common_prefix(a, b):\n    while True:\n        pass",
+    "loops": "def longest_common_prefix(a, b):\n    while True:\n        __import__('time').sleep(9)",
 }
 
 
@@ -53,12 +54,8 @@ def test_a_mutant_that_loops_is_ended_soon(marked):
 
 
 def test_without_a_sandbox_no_mutant_runs():
-    done = subprocess.run(
-        [sys.executable, "-m", "autograder.mutants", "failure-modes"],
-        env=os.environ | {"AUTOGRADER_SANDBOX": "limits"},
-        capture_output=True,
-        text=True,
-    )
+    command, limits = [sys.executable, "-m", "autograder.mutants"], {"AUTOGRADER_SANDBOX": "limits"}
+    done = run_command(lambda: sys.exit(main()), command, ["failure-modes"], None, os.environ | limits)
     assert done.returncode == 2
     assert done.stderr.startswith("Not sandboxed: AUTOGRADER_SANDBOX asks for limits; ")
 
