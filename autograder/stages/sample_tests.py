@@ -164,11 +164,16 @@ class SampleTable:
         named = {place.partition(".")[0] for r in grade(self.stage, wrong.name).values() for place in r.places}
         assert named & given == set()
 
+    @pytest.fixture
+    def in_a_folder_of_its_own(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)  # some checks have files written
+
+    @pytest.mark.usefixtures("in_a_folder_of_its_own")
     @pytest.mark.parametrize("seed", range(4))
-    def test_the_solution_passes_whatever_the_seed(self, seed, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def test_the_solution_passes_whatever_the_seed(self, seed):
         assert lost(self.stage, changed(self.stage), seed) == set()
 
+    @pytest.mark.usefixtures("in_a_folder_of_its_own")
     def test_the_released_cells_are_told_to_be_unwritten(self):
         cells = jupytext.read(SOLUTIONS / f"{find_stage(self.stage).module}.py").cells
         stubs = [released(c.source) for c in cells if c.cell_type == "code" and "solution" in c.metadata]
