@@ -105,7 +105,7 @@ def marked(built, tmp_path_factory):
     ]
     for path in shut:
         path.chmod(0)
-    course.done = run(course, [*ORDINARY, *GRADE])
+    course.done = run(course, [*ORDINARY, *AUTOGRADE])
     yield course
     for path in shut:
         path.chmod(0o700)

@@ -256,6 +256,12 @@ def test_a_helper_split_off_a_solution_still_runs(submission):
     assert kinds(rebuilt) == ["split"]
 
 
+def test_a_pasted_check_cell_changes_nothing(submission):
+    submission.put("why", 'autograder.check("last-row")', **nbgrader("last-row", grade=True, locked=True))
+    rebuilt = submission.rebuilt()
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
+
+
 def test_reordered_cells_go_back_to_their_order(submission):
     submission.cells.insert(2, submission.cells.pop(submission.at("decode-step")))
     rebuilt = submission.rebuilt()
@@ -264,6 +270,16 @@ def test_reordered_cells_go_back_to_their_order(submission):
     assert [n.sentence for n in rebuilt.notes] == [
         "Moved back to the course's order: prefill, last-row; the code ran in the notebook's own."
     ]
+
+
+def test_without_any_metadata_cells_are_known_by_what_they_define(submission):
+    for each in submission.cells:
+        each["metadata"] = {}
+        del each["id"]
+    rebuilt = submission.rebuilt()
+    assert runs(rebuilt) == SOLVED
+    assert kinds(rebuilt) == ["no-metadata", "recognized"]
+    assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
 
 
 def test_a_cell_that_lost_its_metadata_is_known_by_its_id(submission):
