@@ -19,7 +19,7 @@ PARTS :=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures bench-class build versions mutants lint test-peers test-browser test-chat clean
+.PHONY: help demo test lab bench bench-figures bench-class build versions mutants lint report-picture test-peers test-browser test-chat clean
 
 help:
 	@echo '  make demo        grade a sample class with nbgrader and show the scores'
@@ -29,6 +29,7 @@ help:
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals;'
 	@echo '                   PARTS="reuse speed serving chat" chooses, here and in bench-figures'
 	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
+	@echo '  make report-picture  write the picture of a report in README.md, with headless Chromium'
 	@echo '  make bench-class  grade 200 submissions with both commands, a few with stock nbgrader, some on a Dask cluster, and 10000 simulated'
 	@echo '  make mutants     grade every one-step change of the solutions, and list those that lose no check or get a wrong name or hint'
 	@echo '  make versions    record that the code that decides scores is that of the stages'\'' version numbers'
@@ -83,6 +84,9 @@ test-chat: $(CHAT)
 
 test-browser: $(BROWSER)
 	@PATH="$(CURDIR)/$(VENV)/proxy/node_modules/.bin:$$PATH" $(PY) -m pytest autograder/tests/browser
+
+report-picture: $(BROWSER)
+	@AUTOGRADER_SCREENSHOTS=course/images $(PY) -m pytest autograder/tests/browser/test_report.py -k lecture
 
 # Only what a marker in it, or its name, tells to be of a program's making.
 clean:

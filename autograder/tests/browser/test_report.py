@@ -116,6 +116,17 @@ def test_it_fits_and_can_be_read(report, width, scheme, screenshots):
     report.screenshot(path=str(screenshots / f"report-{scheme}-{width}.png"), full_page=True)
 
 
+def test_its_top_can_be_shown_in_a_lecture(report, screenshots):
+    """`make report-picture` puts the picture of it into course/images/."""
+    report.set_viewport_size({"width": 780, "height": 1300})
+    heading = "What to know before the scores go out"
+    top = report.locator("body").inner_text().partition(heading)[0]
+    assert "Three things to talk about" in top and "14 graded, 2 not graded" in top
+    assert not any(name in top for name in ("student-", "right", "unsolved", "broken", HOSTILE))
+    end = report.get_by_role("heading", name="Checks, most failed first").bounding_box()["y"]
+    report.screenshot(path=str(screenshots / "report.png"), clip={"x": 0, "y": 0, "width": 780, "height": end})
+
+
 def test_the_parts_of_a_bar_differ_without_color(report):
     fills = report.eval_on_selector_all(
         ".legend rect", "parts => parts.map(part => getComputedStyle(part).fill.replaceAll('\"', ''))"
