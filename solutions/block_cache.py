@@ -293,7 +293,8 @@ class BlockStore:
         cache: holds the rows of token_ids, and maybe more. Nothing of it is shared: its arrays may change afterwards.
         Blocks are put in from the first. Where the store is full, the leaf used least recently is evicted for each; the
         prompt's own blocks never are, and when nothing else is left, the rest of the prompt is not kept. The blocks of
-        the prompt count as used. Nothing is kept of what is evicted.
+        the prompt count as used. Nothing is kept of what is evicted. Where another block has a key already, either of
+        the two may be kept.
         """
         ### BEGIN SOLUTION
         size, run = self.block_size, self._run(token_ids, context)

@@ -48,7 +48,9 @@ def test(
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever the file is saved.")] = False,
     hint: Annotated[
         int,
-        typer.Option("--hint", min=1, max=3, help="1: what was seen; 2: also where to look; 3: also the cause."),
+        typer.Option(
+            "--hint", min=1, max=3, metavar="LEVEL", help="1: what was seen; 2: also where to look; 3: also the cause."
+        ),
     ] = 1,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="The trained model: tiny, gpt2, or a folder.")
