@@ -179,5 +179,5 @@ def _folder() -> Finding:
     try:
         work = find_work(None, None)
     except UserError:
-        return Finding("this folder", "no notebook of the course, or several")
+        return Finding("this folder", "no notebook with checks, or several")
     return Finding("this folder", f"{work.path.name}, stage {work.stage.name}")
