@@ -22,7 +22,7 @@ def one_line(text: str, most: int = 600) -> str:
 
 def visible(text: str, keep: str = "") -> str:
     """The text with what cannot be seen made visible, but for the characters to keep, and few accents a character."""
-    if text.isascii() and all(character.isprintable() or character in keep for character in set(text)):
+    if text.isascii() and (text.isprintable() or all(c.isprintable() or c in keep for c in set(text))):
         return text
     shown, piled = [], 0
     for character in text:

@@ -8,6 +8,7 @@ sandbox, which it uses again, and ends with the command, however that ends.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import queue
@@ -197,6 +198,7 @@ def main() -> None:
     asked: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_take_in, args=(requests, asked), daemon=True).start()
     marking: Marking = asked.get()
+    gc.freeze()  # what is imported stays, and is looked through no more
     with contextlib.ExitStack() as at_the_end:
         start_worker = _Starter(marking, at_the_end)
         while True:

@@ -43,8 +43,10 @@ def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float =
 
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """exp(x) over its sum along an axis; the largest x is subtracted first, so nothing overflows."""
-    e = np.exp(x - x.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+    e = x - x.max(axis=axis, keepdims=True)
+    np.exp(e, out=e)  # in place: for a long prompt, memory takes longer than all else
+    e /= e.sum(axis=axis, keepdims=True)
+    return e
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -55,9 +57,9 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return softmax(np.where(np.tri(n_query, n_seq, n_seq - n_query, dtype=bool), scores, -np.inf)) @ v
 
 
-def split_heads(qkv: np.ndarray, n_head: int) -> list[np.ndarray]:
+def split_heads(qkv: np.ndarray, n_head: int) -> np.ndarray:
     """[n_seq, 3 * n_embd] to queries, keys and values, each [n_head, n_seq, head_dim]."""
-    return [part.reshape(len(part), n_head, -1).swapaxes(0, 1) for part in np.split(qkv, 3, axis=-1)]
+    return qkv.reshape(len(qkv), 3, n_head, -1).transpose(1, 2, 0, 3)
 
 
 def merge_heads(heads: np.ndarray) -> np.ndarray:

@@ -15,9 +15,10 @@ import socket
 import sys
 import types
 
-_IMPORTED_BY_MOST = (  # by what the course gives a notebook, or by the notebooks: once for all that are forked
+_IMPORTED_BY_NOTEBOOKS = (  # or by what the course gives them: once for all that are forked
     *("hashlib", "json", "pathlib", "tempfile", "numpy.random", "safetensors.numpy"),
     *(f"autograder.toolkit.model.{part}" for part in ("load", "random_weights", "tokenizer")),
+    *(f"autograder.toolkit.{part}" for part in ("chat_lab", "passage", "reuse_charts", "reuse_costs", "work")),
 )
 
 
@@ -66,7 +67,7 @@ def main() -> None:
     else:
         from autograder.worker.fork_server import serve
 
-        for name in _IMPORTED_BY_MOST:
+        for name in _IMPORTED_BY_NOTEBOOKS:
             importlib.import_module(name)
         gc.freeze()
         start.confine()
