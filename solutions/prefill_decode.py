@@ -182,7 +182,8 @@ print("positions in the cache:", len(one_cache), "of", len(rows))
 #
 # **Errors.** `wpe` has `n_ctx` rows. Look before you compute, because NumPy does not: a slice that ends after the
 # last row is silently cut short, and if one row is left, it is silently used for all tokens. A negative position or a
-# negative id silently counts from the end.
+# negative id silently counts from the end. (The step below looks at right positions and ids only. What has to be
+# refused is asked for by the last check of `generate`.)
 
 
 # %% solution="advance"
