@@ -1,4 +1,4 @@
-"""nbgrader's configuration for this course: marks are decided by the autograder package, stored and shown by nbgrader.
+"""nbgrader's configuration for this course: scores are decided by the autograder package, stored and shown by nbgrader.
 
 nbgrader reads this file more than once in a run, so everything here is assigned and nothing is added to.
 """
@@ -20,7 +20,7 @@ c.CourseDirectory.db_url = f"sqlite:///{course / 'gradebook.db'}?timeout=60"  # 
 c.CourseDirectory.course_id = "prefix-cache"  # the exchange, JupyterHub and PostgreSQL need one
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "__pycache__", "*.pyc", ".*", "feedback"]
 
-# Submissions are marked by the course's own loop, without a notebook kernel: the notebook is rebuilt from source/, the
+# Submissions are graded by the course's own loop, without a notebook kernel: the notebook is rebuilt from source/, the
 # checks judge it from another process, and the scores go to the gradebook as nbgrader's own steps would store them.
 # nbgrader's lists of preprocessors for autograde have no part in it; its penalties for late submissions have.
 c.Autograde.exporter_class = "autograder.grading.exporter.SubmissionExporter"
@@ -42,12 +42,12 @@ c.FileNameCollectorPlugin.named_regexp = (
     rf"(?P<file_id>(?(platform)[^/\\.][^/\\]*?|(?:{_modules})))(?:-\d+)?\.ipynb$"
 )
 
-# The page of feedback says which check, and what nobody has marked yet
+# The page of feedback says which check, and what nobody has graded yet
 c.GenerateFeedback.exporter_class = "autograder.feedback.page.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
     "autograder.feedback.page.ShowMarks",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 
-# grades.csv, in which a mark that is missing is not a 0
+# grades.csv, in which a score that is missing is not a 0
 c.ExportApp.plugin_class = "autograder.grading.export.GradesExport"
