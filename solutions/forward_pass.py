@@ -135,7 +135,8 @@ print("ln_f:          ", weights.ln_f)
 #
 # **A trap to know of.** The notebook has a variable `weights`, the trained model. The checks call your functions with
 # *other* models too, of other sizes. So take every size from the arguments: from the shape of `x`, from
-# `n_head`, from the `weights` that `forward` is given.
+# `n_head`, from the `weights` that `forward` is given. And models come and go: do not remember anything by the `id()`
+# of an argument, since Python gives the `id()` of an object that is gone to a new one.
 #
 # ## Embeddings: from ids to rows
 #
@@ -242,9 +243,10 @@ autograder.charts.line_chart(
 # $$\mu = \frac{1}{n}\sum_j x_j \qquad \sigma^2 = \frac{1}{n}\sum_j (x_j-\mu)^2 \qquad
 # y_j = \frac{x_j-\mu}{\sqrt{\sigma^2+\varepsilon}}\, w_j + b_j$$
 #
-# Three details matter. The sum is divided by $n$, not by $n - 1$. The small number $\varepsilon$ stands *inside* the
-# root; it keeps a row of equal numbers from being divided by 0. And every row has its own mean and variance: no row
-# affects another.
+# Four details matter. The sum is divided by $n$, not by $n - 1$. The small number $\varepsilon$ stands *inside* the
+# root; it keeps a row of equal numbers from being divided by 0. Every row has its own mean and variance: no row
+# affects another. And the mean of a row may be hundreds of times its deviation, so subtract it before you square. In
+# algebra, the mean of the squares minus the square of the mean is the same; in float32 its digits are lost.
 
 
 # %% solution="layer-norm"

@@ -394,7 +394,8 @@ def as_tensors(cache, prefix_ids):
 # `tensors` is a dict from names to arrays, as in the table. Raise a `ValueError` that begins with the name of the
 # first array that is missing or wrong, such as `layers.3.values: ...`. For each layer's keys and values look at the
 # dtype, the whole shape (where do its three numbers come from?), and whether every number is finite. For `prefix_ids`
-# look at the dtype, that there is one axis, that there are 1 to `n_ctx` ids, and that they lie in the vocabulary.
+# look at the dtype, that there is one axis, that there are 1 to `n_ctx` ids, and that they lie in the vocabulary. Mind
+# this order: comparing ids of two axes may raise a `TypeError`, and a `ValueError` is needed there too.
 
 
 # %% solution="check-tensors"

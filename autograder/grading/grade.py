@@ -98,7 +98,7 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Res
     except WorkerGone as gone:
         session.stopped.setdefault(gone.reason, []).append(check.id)
         message = in_lines(check.property, f"Your code did not finish: {gone.reason}.")
-        return check.failed(message, NOT_FINISHED, root=gone.reason)
+        return check.failed(message, NOT_FINISHED, roots=(gone.reason,))
     if result.broke:
         sentence = f"The check {check.id} was lost to a value that it cannot judge ({result.broke})."
         session.notes.add("check-broke", sentence)
@@ -174,7 +174,7 @@ class _Session:
 
     def beginning_below(self, result: Result, earlier: Iterable[Result]) -> Result:
         """The result; where its cause is not known and a function that its own uses fails too, with that to look at."""
-        if result.passed or result.root or not result.places:
+        if result.passed or result.roots or not result.places:
             return result
         first = _top(result.places[0])
         used = self._used_by(first) | set(map(_top, result.places)) - {first}

@@ -70,9 +70,9 @@ def record_of(plain: dict[str, Any]) -> Record:
 def _result_of(plain: dict[str, Any]) -> Result:
     """In earlier versions the bug had no sentence of its own, which is the last line of the message; and a result had
     one function in place of places."""
-    places = tuple(plain.get("places", ()))
-    result = Result(**{name: value for name, value in plain.items() if name != "function"} | {"places": places})
-    texts = (result.id, result.title, result.message, result.look, result.cause, *places)
+    lists = {name: tuple(plain.get(name, ())) for name in ("places", "roots")}
+    result = Result(**{name: value for name, value in plain.items() if name not in ("function", "root")} | lists)
+    texts = (result.id, result.title, result.message, result.look, result.cause, *result.places)
     if not all(isinstance(text, str) for text in texts) or not all(map(_is_number, (result.points, result.score))):
         raise ValueError(f"the result of {result.id} is damaged")
     return replace(result, bug=Bug(**{"sentence": "", **plain["bug"]}) if plain["bug"] else None)

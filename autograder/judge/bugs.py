@@ -113,15 +113,16 @@ KEYS_VALUES_SWAPPED = define(
 )
 QKV_ORDER = define(
     "qkv-order",
-    "Q, K, V taken in the wrong order",
-    "It looks as if the three parts of c_attn's result were taken in the wrong order: it holds Q, then K, then V.",
+    "Q, K, V exchanged",
+    "It looks as if queries, keys and values were exchanged: c_attn's result holds Q, then K, then V, and a row of "
+    "scores is one query with all keys.",
     look="the order of queries, keys and values",
 )
 HEADS_MERGED_WRONG = define(
     "heads-merged-wrong",
-    "heads merged without the transpose",
-    "It looks as if the heads were merged without swapping the axes back: bring [n_head, n_seq, head_dim] to "
-    "[n_seq, n_head, head_dim] before the reshape.",
+    "heads merged along the wrong axes",
+    "It looks as if the heads were merged without swapping the first two axes back: bring [n_head, n_seq, head_dim] to "
+    "[n_seq, n_head, head_dim] before the reshape. .T reverses all three axes; transpose(1, 0, 2) swaps the two.",
     look="the shapes and axes of the heads",
 )
 HEADS_SPLIT_WRONG = define(

@@ -89,6 +89,7 @@ class Sweep:
         self._failed: dict[int, Failure] = {}
         self._wrong: list[tuple[int, Look]] = []
         self._look: Look | None = None
+        self._raised: Failure | None = None
 
     @contextlib.contextmanager
     def at(self, length: int) -> Iterator[None]:
@@ -105,7 +106,8 @@ class Sweep:
         except StudentError as error:
             if error.unwritten:
                 raise
-            self._failed.setdefault(length, Failure(None, error.sentence))
+            self._raised = Failure(None, error.sentence)
+            self._failed.setdefault(length, self._raised)
 
     def close(self, actual: np.ndarray, expected: np.ndarray, *, suspects: Suspects = (), **options: Any) -> None:
         """expect_close, with the suspects looked at when the sweep is finished."""
@@ -118,19 +120,23 @@ class Sweep:
             raise
 
     def finish(self) -> None:
-        """Raise the first failure, if there was one, with the failing lengths listed."""
+        """Raise the first failure, if there was one, with the failing lengths listed.
+
+        Where there is no name for it, the last error tells more: with an axis of length 1, wrong shapes go a long way.
+        """
         if not self._failed:
             return
-        first = next(iter(self._failed.values()))
+        bug = self._name()
+        first = (not bug and self._raised) or next(iter(self._failed.values()))
         failing = f"{in_words(self._failed)} (of {in_words(self._tried)})"
         which = f"Failing {self._unit}: {failing}."
         if len(self._failed) == len(set(self._tried)):
             failing = f"all {len(self._failed)}"
             which = f"All {len(self._failed)} {self._unit} fail."
         if len(set(self._tried)) == 1:
-            raise Failure(first.prop, first.detail, self._name(), first.figures)
+            raise Failure(first.prop, first.detail, bug, first.figures)
         figures = {**first.figures, f"failing {self._unit}": failing} if first.figures else {}
-        raise Failure(first.prop, f"{first.detail} {which}", self._name(), figures)
+        raise Failure(first.prop, f"{first.detail} {which}", bug, figures)
 
     def _name(self) -> Bug | None:
         longest = [look for _, look in sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]]

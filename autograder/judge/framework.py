@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, SYNTAX_ERROR, Bug
+from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, NOTHING_TO_JUDGE, SYNTAX_ERROR, Bug
 from autograder.plain_text import one_line
 from autograder.stages import earlier_stages, find_stage
 
@@ -49,7 +49,7 @@ class Result:
     A failure is told on three levels: `message`, what was seen; `look`, where to look; `cause`, where it is known. bug
     is set when a known one explains the failure. points is the check's own number until the gradebook's takes its
     place, with the score in proportion. broke: the place in the judge where it met a value that it is not prepared for;
-    for the maintainer. figures: the message's, as a table's rows. root: the same for failures of one cause; empty where
+    for the maintainer. figures: the message's, as a table's rows. roots: failures of one cause share one; empty where
     that is not known. places: the functions and methods that can be at fault, first the one that the failure is about.
     """
 
@@ -64,7 +64,7 @@ class Result:
     look: str = ""
     cause: str = ""
     figures: dict[str, str] = field(default_factory=dict)
-    root: str = ""
+    roots: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
 
     def told(self, level: int = 3) -> str:
@@ -73,12 +73,12 @@ class Result:
 
     def following(self, earlier: Iterable[Result]) -> Result:
         """The result; where an earlier one has the same cause, without it, and with the name of that check."""
-        first = next((other for other in earlier if self.root and other.root == self.root), None)
+        first = next((other for other in earlier if set(self.roots) & set(other.roots)), None)
         if first is None:
             return self
-        told, same_error = first.message.splitlines(), f" raised {self.root.partition(' at ')[0]}"
-        lines = self.message.splitlines()
-        new = [line for line in lines if not (line in told or self.root in line or same_error in line)]
+        told = [*self.roots, *(f" raised {root.partition(' at ')[0]}" for root in self.roots)]
+        lines = [line for line in self.message.splitlines() if line not in first.message.splitlines()]
+        new = [line for line in lines if not any(part in line for part in told)]
         follows = f'This follows from the check "{first.title}".'
         return replace(self, message=in_lines(*new, follows), look="", cause="")
 
@@ -195,17 +195,17 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     if bug is INPUT_CHANGED:
         places = places[:1]
     look = _look_in(places, f"Look at {bug.look}, in" if bug and bug.look else "Look in")
-    root = bug.key if bug else ""
+    roots = (failure.detail if bug is INPUT_CHANGED else bug.key,) if bug and bug not in NOTHING_TO_JUDGE else ()
     if error:
         then = "" if error.stub else _look_in(places, "Then look in the rest of")
-        look, root = "\n".join(filter(None, (error.look, then))) if error.look else "", error.root
+        look, roots = "\n".join(filter(None, (error.look, then))) if error.look else "", (error.root, *roots)
     return check.failed(
         in_lines(failure.prop or check.property, failure.detail),
         bug,
         look=look,
         cause=in_lines(cause),
         figures=failure.figures,
-        root=failure.detail if bug is INPUT_CHANGED else root,
+        roots=roots,
         places=tuple(places),
     )
 

@@ -25,7 +25,7 @@ _SHORTER = (  # what NumPy says, for a reader who does not know its words
     ),
 )
 _MEANINGS = (
-    ("'NoneType' object", "a value is None there, as of a function without return, or keys before the first append"),
+    ("'NoneType'", "a value is None there, as of a function without return, or keys before the first append"),
     (
         "could not be broadcast",
         "the shapes must agree from the last axis on, or be 1 there: a mean or sum keeps its axis with keepdims=True, "
@@ -37,6 +37,16 @@ _MEANINGS = (
     (
         "in a product a @ b",
         "a @ b needs a's last axis to be as long as b's last but one; .T reverses all axes, swapaxes(1, 2) two",
+    ),
+    (
+        "except for the concatenation axis",
+        "concatenate joins along one axis, the first unless axis= says another, and the other axes must agree",
+    ),
+    ("all input arrays must have the same shape", "stack makes a new axis; concatenate joins along one that is there"),
+    ("equal division", "split cuts the first axis unless axis= says another, and its length must be a multiple"),
+    (
+        "truth value of an array",
+        "an array is neither true nor false: ask `is None`, or for its .any(), .all() or .size",
     ),
     ("not aligned", "a product needs a's last axis to be as long as b's last but one"),
     (

@@ -325,7 +325,7 @@ class Student:
 
     def _reply(self, name, request):
         request.setdefault("max_bytes", self._room.bytes_for(request))
-        if self._replaced is not None and request["op"] in ("call", "make_cache"):  # which make the next
+        if self._replaced is not None and request["op"] in ("call", "keep", "make_cache"):  # which make the next
             request["replaced"], self._replaced = self._replaced, None
         try:
             reply = self._perform(request)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -103,10 +104,18 @@ def _split_in_order(order):
     return lambda qkv, n_head: [right.split_heads(qkv, n_head)[order.index(part)] for part in "qkv"]
 
 
+def _merge_in_order(order):
+    return lambda heads: heads.transpose(order).reshape(heads.shape[1], -1)
+
+
 HEADS = {
     **{f"qkv-{order}": {"split_heads": _split_in_order(order)} for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
     "heads-split-wrong": {"split_heads": _split_by_reshape},
-    "heads-merged-wrong": {"merge_heads": lambda heads: heads.reshape(heads.shape[1], -1)},
+    **{
+        f"heads-merged-{order}": {"merge_heads": _merge_in_order(order)}
+        for order in itertools.permutations(range(3))
+        if order != (1, 0, 2)
+    },
 }
 
 # Blocks: each half is a function of x, of attention or the MLP, and of its layer norm.

@@ -90,8 +90,8 @@ def unchanged(value, before):
 def array_of(value, what):
     try:
         array = np.array(value, copy=True, subok=False)
-    except Exception as error:
-        raise BadResult(f"{what} is not an array ({type(value).__name__}: {error})") from None
+    except Exception:
+        raise BadResult(f"{what} is not an array but of type {type(value).__name__}") from None
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)  # a longdouble is a float like any other
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:

@@ -113,7 +113,7 @@ def _lookup_table(cases: Cases) -> Table:
         "an entry that leaves one token": ([p[:4], p[:23]], p),
         "entries that share nothing with the prompt": ([other[:3], other[:9]], p),
         "an entry that matches, and shorter ones that miss": ([other[:3], p[:b], other[3:5], [*p[:4], x], [x]], p),
-        "an entry of 700 ids that differs late alone": ([long[:40], _with(long[:700], 650, x)], long),
+        "nothing but an entry of 700 ids that differs late alone": ([_with(long[:700], 650, x)], long),
         "an entry of 700 ids that misses by its last ones alone": ([long[:40], long[:696] + other[:4]], long),
         "thirty entries that match": ([long[:n] for n in (*cases.rng("many").permutation(29) + c, c + 30)], long),
         "a prompt with id 0 in it": ([zero[:5], zero[:6], [*p[:5], x, 0]], zero),

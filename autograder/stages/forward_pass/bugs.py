@@ -48,7 +48,7 @@ NORM_EPS_OUTSIDE = define(
 NORM_EPS = define(
     "norm-eps",
     "another eps",
-    "It looks as if eps were another number when it is not given: its default is 1e-5.",
+    "It looks as if another eps stood in the root: its default is 1e-5, and it is added to the variance as it is.",
     look="the default of eps",
 )
 NORM_AXIS = define(
@@ -156,7 +156,7 @@ ATTENTION: tuple[Suspect, ...] = (
     (bugs.KEYS_VALUES_SWAPPED, "qkv-qvk"),
     *((bugs.QKV_ORDER, f"qkv-{order}") for order in ("kqv", "kvq", "vqk", "vkq")),
     (bugs.HEADS_SPLIT_WRONG, "heads-split-wrong"),
-    (bugs.HEADS_MERGED_WRONG, "heads-merged-wrong"),
+    *((bugs.HEADS_MERGED_WRONG, name) for name in variants.HEADS if name.startswith("heads-merged")),
 )
 BLOCK: tuple[Suspect, ...] = (
     (POST_NORM, "post-norm"),

@@ -153,11 +153,12 @@ def generate_recompute(prompt_ids, n_new, weights):
 
 _ONE_PASS_VARIANCE = Right(
     "one-pass-variance",
-    "The mean of squares minus the square of the mean; softmax through logaddexp; a mask added to the scores.",
+    "The mean of squares minus the square of the mean, in float64; softmax through logaddexp; a mask that is added.",
     {
         "layer-norm": """
 def layer_norm(x, weight, bias, eps=1e-5):
     n = x.shape[-1]
+    x = np.float64(x)
     mean = x.sum(axis=-1, keepdims=True) / n
     variance = np.square(x).sum(axis=-1, keepdims=True) / n - mean**2
     return (x - mean) * (weight / np.sqrt(np.maximum(variance, 0) + eps)) + bias
@@ -221,6 +222,11 @@ WRONG = [
     wrong("gelu-own-tanh", "tanh written with exp, which overflows.", "gelu", _GELU,
           """y = (2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)
     return 0.5 * x * (1 + (np.exp(y) - np.exp(-y)) / (np.exp(y) + np.exp(-y)))""", "gelu-tanh"),
+    Wrong("gelu-in-one-buffer", "What is returned is overwritten by the next call with an array of the same shape.",
+          (("gelu", "def gelu(x):", "buffers = {}\n\n\ndef gelu(x):"),
+          ("gelu", _GELU, """out = buffers.setdefault(x.shape, np.empty_like(x))
+    out[:] = 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
+    return out""")), ("gelu-tanh",)),
     wrong("norm-with-n-minus-1", "The sample variance, ddof=1.", "layer-norm",
           "(centered * centered).mean(axis=-1, keepdims=True)", "x.var(axis=-1, keepdims=True, ddof=1)", *_NORM,
           bug="norm-sample-variance"),
@@ -238,6 +244,9 @@ WRONG = [
     wrong("norm-of-flat-rows", "Rows that hardly differ are taken for rows of equal values.", "layer-norm",
           "return centered / np.sqrt(variance + eps)",
           "return np.where(variance < 1e-6, 0, centered) / np.sqrt(variance + eps)", "layer-norm-rows"),
+    wrong("norm-in-one-pass", "The mean of the squares minus the square of the mean, in float32.", "layer-norm",
+          "(centered * centered).mean(axis=-1, keepdims=True)",
+          "(x * x).mean(axis=-1, keepdims=True) - x.mean(axis=-1, keepdims=True) ** 2", "layer-norm-rows"),
     wrong("norm-weight-forgotten", "Shifted by the bias and not scaled by the weight.", "layer-norm",
           " * weight + bias", " + bias", *_NORM, "generate-greedy"),
     wrong("norm-axis-1", "axis=1, which is the last one only for two axes.", "layer-norm", _MOMENTS,
@@ -255,6 +264,8 @@ WRONG = [
     centered = x""", "layer-norm-rows", "block-pre-norm", bug="input-changed"),
     wrong("heads-merged-by-reshape", "Heads merged without swapping the axes back.", "merge-heads",
           "heads.transpose(1, 0, 2).reshape", "heads.reshape", *_ATTENTION_AND_CAUSALITY, bug="heads-merged-wrong"),
+    wrong("heads-merged-by-T", ".T reverses all three axes.", "merge-heads", "heads.transpose(1, 0, 2).reshape",
+          "heads.T.reshape", *_ATTENTION_AND_CAUSALITY, bug="heads-merged-wrong"),
     wrong("heads-split-by-reshape", "Heads split by one reshape.", "split-heads",
           "x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)",
           "x.reshape(n_head, n_seq, n_embd // n_head)", *_ATTENTION_AND_CAUSALITY, bug="heads-split-wrong"),
@@ -288,6 +299,8 @@ WRONG = [
           (("softmax", "scores.max(axis=-1, keepdims=True)", "scores.max(axis=-2, keepdims=True)"),
           ("softmax", "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-2, keepdims=True)")),
           _ATTENTION_AND_CAUSALITY, "softmax-over-queries"),
+    wrong("softmax-without-keepdims", "The sums of the rows, without an axis that lines up.", "softmax",
+          "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)", *_ALL_OF_ATTENTION),
     wrong("no-biases", "linear without its bias.", "linear", " + layer.bias", "", *_ATTENTION),
     wrong("heads-not-mixed", "The merged heads are returned without c_proj.", "causal-self-attention", _OUTPUT,
           "merge_heads(heads)", *_ATTENTION),

@@ -8,8 +8,9 @@ from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.shared import STAGE
 from autograder.toolkit.model import GPT2Config
 
-# Most of its bills are above 2**31 bytes, past what an int of 32 bits holds; its weights are small all the same.
-LARGE_SHAPE = GPT2Config(n_layer=400, n_head=2, n_embd=6, n_ctx=400_000, n_vocab=29)
+# Its bills are past what an int of 32 bits holds, and past 2**47 bytes, which no process can allocate. Only the config
+# of this model is passed.
+LARGE_SHAPE = GPT2Config(n_layer=90, n_head=2, n_embd=40_000_000_000, n_ctx=100, n_vocab=29)
 SUSPECTS = (  # wrong numbers, in the order in which they are looked for
     (own.BYTES_KEYS_ONLY, lambda c, n_seq, n_bytes: c.n_layer * n_seq * c.n_embd * n_bytes),
     (own.BYTES_ONE_LAYER, lambda c, n_seq, n_bytes: 2 * n_seq * c.n_embd * n_bytes),
@@ -35,7 +36,9 @@ def kv_cache_bytes(student, cases):
                 raise Failure(None, f"kv_cache_bytes returns {in_words(value)} where an int is expected ({where}).")
             answers.append((value, (c, n_seq, n_bytes)))
             if type(value) is not int or value != right:
-                size = "a float" if value == right else f"{value / right:.3g} times the right number"
+                size = f"{value / right:.3g} times the right number"
+                if abs(value / right - 1) < 0.005:
+                    size = "a float" if value == right else "less than 1% off"
                 details.append(f"kv_cache_bytes is {size} ({where}).")
     if details:
         named = (bug for bug, wrong in SUSPECTS if all(value == wrong(*case) for value, case in answers))

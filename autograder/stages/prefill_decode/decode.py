@@ -83,7 +83,7 @@ def decode_position(student, cases):
 def decode_grows_cache(student, cases):
     """A decode step appends its token's keys and values to every layer, one row, and leaves the earlier rows as they
     are."""
-    for model, n, n_steps in ((cases.odd[1], 5, 3), (cases.odd[0], 1, 2), (cases.trained, 12, 1)):
+    for model, n, n_steps in ((cases.odd[0], 5, 3), (cases.odd[1], 1, 2), (cases.trained, 12, 1)):
         ids = cases.ids(model, n + n_steps)
         cache = cached(student, model, ids, n)
         for i in range(n, n + n_steps):

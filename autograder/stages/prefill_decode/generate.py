@@ -38,18 +38,17 @@ def generate_ids(student, cases):
         first = right.index(False)
         fault = requests[first].fault(NAME, answers[first])
         fault = f"{fault} Requests that go wrong: {right.count(False)} of {len(right)}."
-        if not all(_parts_work(student, request) for request in requests[:2]):
+        if not all(_parts_work(student, request) for request in requests[1:3]):
             raise Failure(None, f"{fault} {PARTS_WRONG}")
-        again = requests.index(requests[0], 1)
-        kept = right[0] and not right[again]  # the same request, right at first
-        raise Failure(None, fault, own.STATE_KEPT if kept else _loop_bug(requests[:2], answers[:2]))
+        kept = right[0] and not right[1]  # the same request, right at first
+        raise Failure(None, fault, own.STATE_KEPT if kept else _loop_bug(requests[1:4], answers[1:4]))
 
 
 def _draw_requests(cases: Cases) -> list[Request]:
     """Requests of several sizes, and four that show whether something of an earlier one is left over.
 
-    Two of the first give the last id and the first of the vocabulary. The four: the first again, its prompt with more
-    ids, the same for another model, and that answer continued by the first model.
+    Two of the first give the last id and the first of the vocabulary. The four: the first again at once, later its
+    prompt with more ids, the same for another model, and that answer continued by the first model.
     """
     middle, small, large = (lively(model) for model in cases.odd)
     first = draw_request(cases, middle, 5, 9).with_new_id(1, middle.config.n_vocab - 1)
@@ -59,7 +58,7 @@ def _draw_requests(cases: Cases) -> list[Request]:
     beyond = [draw_request(cases, lively(model), 1, 3, ids) for model, ids in cases.beyond]
     longer, other = draw_request(cases, first.model, 3, 5, first.prompt), draw_elsewhere(cases, first)
     turn = draw_request(cases, first.model, 2, 3, other.prompt + other.clear)
-    return [first, second, *several, *beyond, first, longer, other, turn]
+    return [first, first, second, *several, *beyond, longer, other, turn]
 
 
 def _parts_work(student: Student, request: Request) -> bool:

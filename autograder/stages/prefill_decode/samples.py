@@ -300,6 +300,8 @@ WRONG = [
     # The block
     wrong("append-swapped", "append(v, k).", "cached-block", "append(k, v)", "append(v, k)", loses=ALL,
           bug="keys-values-swapped"),
+    wrong("appended-token-major", "append gets the rows with the positions first.", "cached-block", "append(k, v)",
+          "append(k.swapaxes(0, 1), v.swapaxes(0, 1))", loses=ALL),
     wrong("added-to-the-normalized-x", "x is overwritten by ln_1 of x before attention.", "cached-block",
           f"qkv = linear({LN_1}, ", f"x = {LN_1}\n    qkv = linear(x, ", loses=ALL_BUT_WORK, bug="normed-residual"),
     wrong("ln_1-twice", "ln_1 stands where ln_2 belongs.", "cached-block", LN_2, LN_1, loses=ALL_BUT_WORK,
@@ -396,7 +398,10 @@ WRONG = [
     for block, layer_cache in {LAYERS}:
 """, LAST_LINE, LAST_LINE.replace("return", "logits =") + """
     passes[key] = logits, [(c.keys[:, position:].copy(), c.values[:, position:].copy()) for c in cache.layers]
-    return logits""", loses=("prefill-in-chunks", "decode-every-step")),
+    return logits""", loses=("prefill-logits", "prefill-in-chunks", "decode-every-step")),
+    wrong("table-remembered-by-id", "wte is kept by the id() of the weights.", "advance", "def advance(",
+          "tables = {}\n\n\ndef advance(", "weights.wte[np", "tables.setdefault(id(weights), weights.wte)[np",
+          loses=("prefill-logits",)),
     wrong("empty-accepted", "An empty prompt gives zeros.", "prefill",
           'raise ValueError("prefill needs at least one token id")',
           "return np.zeros(weights.config.n_vocab, np.float32)", loses=LIMIT),
@@ -509,6 +514,14 @@ WRONG = [
     if key in texts:
         return texts[key]
 {NEW_CACHE}""", "return new_ids", "texts[key] = new_ids\n    return new_ids", loses=("generate-ids",)),
+    wrong("prompt-continued-again", "The cache of a prompt is kept by the id() of the weights, and continued again.",
+          "generate", "def generate(", "prompts = {}\n\n\ndef generate(", f"{NEW_CACHE}    {PREFILL}\n",
+          """    key = id(weights), tuple(prompt_ids)
+    if key not in prompts:
+        cache = ModelCache(weights.config.n_layer)
+        prompts[key] = cache, prefill(prompt_ids, weights, cache)
+    cache, logits = prompts[key]
+""", loses=("generate-ids",), bug="generate-state-kept"),
     wrong("prompts-remembered", "The logits and rows of a prompt are remembered, whatever the model.", "prefill",
           "def prefill(", "prompts = {}\n\n\ndef prefill(", CHUNK,
           """if len(cache) or len(prompt_ids) < 4:

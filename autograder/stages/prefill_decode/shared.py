@@ -9,7 +9,7 @@ import numpy as np
 from autograder.judge import bugs
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel
-from autograder.judge.compare import Sweep, expect_close
+from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure
 from autograder.judge.reference import Run, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
@@ -31,8 +31,24 @@ def prefilled(student: Student, model: JudgeModel, *chunks: Sequence[int]) -> tu
     """A cache of the student's after prefill of each chunk in turn, and the logits of the last."""
     cache = student.handle("ModelCache", model.config.n_layer)
     for chunk in chunks:
-        logits = student.array("prefill", list(chunk), model, cache)
+        try:
+            logits = student.array("prefill", list(chunk), model, cache)
+        except StudentError as error:
+            if "NoneType" in error.message and _attends_too_early(student, model):
+                raise Failure(None, error.sentence, own.ATTENDS_TOO_EARLY) from None
+            raise
     return cache, logits
+
+
+def _attends_too_early(student: Student, model: JudgeModel) -> bool:
+    """Whether a new token is seen not to see itself, where there are others; an empty cache has no keys to see."""
+    ids = [0, 1, 2]
+    try:
+        logits = student.array("decode_step", ids[2], 2, model, cached(student, model, ids, 2))
+    except StudentError:
+        return False
+    past = part_of_rows(model.reference.run(ids).kv, 0, 2)
+    return matches(logits, variant(model.reference, "mask-strict").run(ids[2:], past=past).logits[-1])
 
 
 def cached(student: Student, model: JudgeModel, ids: Sequence[int], n: int) -> Handle:

@@ -11,7 +11,13 @@ from autograder.judge.student import Student
 from autograder.stages.prefill_decode.shared import STAGE
 
 
-@check(stage=STAGE, id="step-cached-block", points=0, title="cached_block continues what the layer's cache holds")
+@check(
+    stage=STAGE,
+    id="step-cached-block",
+    points=0,
+    title="cached_block continues what the layer's cache holds",
+    watches=("cached_block",),
+)
 def step_cached_block(student: Student, cases: Cases) -> None:
     """cached_block gives the rows of transformer_block, whether they come at once or in parts, and appends each row."""
     name, model = "cached_block", cases.odd[1]

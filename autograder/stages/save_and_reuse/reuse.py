@@ -64,8 +64,8 @@ def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, 
     yield middle, [(1, n - 1), (4, 2), (n // 2, n - n // 2), (n - 1, 1)]  # suffixes longer than a prefix, up to n_ctx
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
-    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32; 129 has one token past those of 8 to 128.
-    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130), (20, 129)]
+    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32; 257 has one token past those of 8 to 256.
+    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130), (20, 257)]
     yield cases.trained, [(11, 4)]
 
 
@@ -190,6 +190,9 @@ def cache_is_used(student: Student, cases: Cases) -> None:
             again, of_copy = (student.array(REUSE, cache, p, suffix, model) for cache in (saved, copy))
             if matches(again, answer) and not matches(of_copy, answer):
                 raise Failure(None, f"One row more in the same cache changes nothing ({where}).")
+        expect_right(
+            student, student.handle(SAVE, prefix, model), model, prefix, suffix
+        )  # saved anew, without that row
 
         # Small changes of each layer's keys and values in turn; then values past the largest number of half precision.
         for layer, part, scale in (*itertools.product(range(model.config.n_layer), (0, 1), (1.0,)), (0, 1, 1e8)):

@@ -329,6 +329,11 @@ WRONG = [
                   "        if i and i + 1 == len(suffix_ids):\n            break\n"
                   "        logits = advance(suffix_ids[i : i + 8], prefix_len + i, weights, cache)\n    return logits"),
           (EQUAL,)),
+    Wrong("chunks-of-256-overlap", "Each chunk of 256 but the first begins one position too early.",
+          _answer("for i in range(0, len(suffix_ids), 256):\n"
+                  "        start = prefix_len + i - (i > 0)\n"
+                  "        logits = advance(suffix_ids[i : i + 256], start, weights, cache)\n    return logits"),
+          (EQUAL,)),
     # The saved cache and clones
     Wrong("saved-cache-mutated", "No clone.", _clone("cache = saved"), TOGETHER, "saved-cache-grows"),
     Wrong("shallow-clone", "A clone with layers of its own whose buffers are shared.",
@@ -375,6 +380,9 @@ WRONG = [
           (*_before(SAVE, "def save_prefix_cache(", "remembered = {}\n\n\n"),
            (SAVE, "return saved", "key = id(weights), len(prefix_ids), sum(prefix_ids)\n"
             "    return remembered.setdefault(key, saved).clone()")), (EXACT,)),
+    Wrong("saved-once", "The very cache that the same prefix gave before, whatever has become of it.",
+          (*_before(SAVE, "def save_prefix_cache(", "remembered = {}\n\n\n"),
+           (SAVE, "return saved", "return remembered.setdefault((id(weights), tuple(prefix_ids)), saved)")), (USED,)),
     # The answer
     Wrong("raises", "An attribute that the cache does not have.", _clone("cache = saved.copy()"), ANSWERS),
     Wrong("first-suffix-logits", "The loop returns after its first step.",
@@ -489,6 +497,9 @@ WRONG = [
           "other-model-accepted"),
     Wrong("file-ids-unchecked", "The ids in the file are not compared with the vocabulary.",
           ((TENSORS, "if ids.min() < 0 or ids.max() >= config.n_vocab:", "if False:"),), REFUSED),
+    Wrong("ids-of-two-axes", "Ids of two axes are compared as they are, which raises a TypeError.",
+          ((TENSORS, "or ids.ndim != 1 ", ""),
+           (TENSORS, "ids.min() < 0 or ids.max()", "min(ids.tolist()) < 0 or ids.max()")), REFUSED),
     Wrong("rows-not-compared", "The number of rows is taken from the file as it comes.",
           ((TENSORS, "shape = (config.n_head, len(ids), config.n_embd // config.n_head)",
             "shape = tensors['layers.0.keys'].shape"),), REFUSED),

@@ -44,6 +44,7 @@ def step_check_tensors(student: Student, cases: Cases) -> None:
     spoiled[0, 1, 1] = np.nan
     for what, name, tensors in (
         ("one id too few", "layers.0.keys", {**good, "prefix_ids": good["prefix_ids"][:-1]}),
+        ("ids of two axes", "prefix_ids", {**good, "prefix_ids": good["prefix_ids"][:, None]}),
         ("an id of n_vocab", "prefix_ids", {**good, "prefix_ids": good["prefix_ids"] * 0 + model.config.n_vocab}),
         ("an array that is missing", "layers.1.keys", {k: a for k, a in good.items() if k != "layers.1.keys"}),
         ("float16", "layers.0.values", {**good, "layers.0.values": good["layers.0.values"].astype(np.float16)}),

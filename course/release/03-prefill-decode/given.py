@@ -203,6 +203,7 @@ def attend(q, layer_cache):
 def kv_cache_bytes(config, n_seq, n_bytes=4):
     """The bytes, as an int, of the keys and values of n_seq positions in all layers; each number takes n_bytes.
 
-    config has n_layer, n_head, n_embd, n_ctx and n_vocab.
+    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than any
+    computer has.
     """
     return 2 * config.n_layer * n_seq * config.n_embd * n_bytes
