@@ -183,8 +183,8 @@ def grouped_attend(q, layer_cache):
         scores = keys @ groups[:, :, 0].transpose(0, 2, 1)  # [n_kv_head, n_seq, n_group]
         return weighted_sum(np.ascontiguousarray(scores.transpose(0, 2, 1)), values).reshape(q.shape)
     heads = np.empty_like(groups)
-    for first in range(0, n_query, 64):  # 64 queries at a time, so that keys which none of them sees cost nothing
-        queries = groups[:, :, first : first + 64]
+    for first in range(0, n_query, 128):  # 128 queries at a time, so that keys which none of them sees cost nothing
+        queries = groups[:, :, first : first + 128]
         n = queries.shape[2]
         end = n_seq - n_query + first + n  # the last of these queries sees the keys up to here
         rows = queries.reshape(n_kv_head, -1, head_dim)  # those of one head after those of another
