@@ -243,10 +243,9 @@ autograder.charts.line_chart(
 # $$\mu = \frac{1}{n}\sum_j x_j \qquad \sigma^2 = \frac{1}{n}\sum_j (x_j-\mu)^2 \qquad
 # y_j = \frac{x_j-\mu}{\sqrt{\sigma^2+\varepsilon}}\, w_j + b_j$$
 #
-# Four details matter. The sum is divided by $n$, not by $n - 1$. The small number $\varepsilon$ stands *inside* the
-# root; it keeps a row of equal numbers from being divided by 0. Every row has its own mean and variance: no row
-# affects another. And the mean of a row may be hundreds of times its deviation, so subtract it before you square. In
-# algebra, the mean of the squares minus the square of the mean is the same; in float32 its digits are lost.
+# Three details matter. The sum is divided by $n$, not by $n - 1$. The small number $\varepsilon$ stands *inside* the
+# root; it keeps a row of equal numbers from being divided by 0. And every row has its own mean and variance: no row
+# affects another.
 
 
 # %% solution="layer-norm"

@@ -61,7 +61,7 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
     weight = rng.uniform(0.5, 2, n_embd).astype(np.float32)
     bias = rng.uniform(-1, 1, n_embd).astype(np.float32)
 
-    def compare(x, where, atol=1e-4, **given_eps):
+    def compare(x, where, **given_eps):
         x = x.astype(np.float32)
         expect_close(
             student.array("layer_norm", x, weight, bias, **given_eps),
@@ -70,7 +70,7 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
             where=where,
             axes=("sequence", "row", "feature")[-x.ndim :],
             suspects=[] if given_eps else _wrong_norms(x, weight, bias),
-            atol=atol,
+            atol=1e-4,
             rtol=1e-3,
         )
 
@@ -82,7 +82,6 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
         compare(rows(*shape), f"for x of shape {[*shape, n_embd]}")
     for size in (0.0003, 0.001, 0.003, 0.01, 0.05):
         compare(rows(3) * size, f"for rows whose values differ by about {size:g}, where eps matters")
-    compare(rng.normal(300, 1, (20, n_embd)), "for rows whose mean is 300 times their deviation", atol=4e-4)
     flat = np.full((2, n_embd), rng.choice([0.25, 0.5, -0.5]))
     compare(flat, "for rows of equal values, whose variance is 0")
     compare(rows(3), "with eps=0.1 passed to it", eps=0.1)

@@ -153,12 +153,11 @@ def generate_recompute(prompt_ids, n_new, weights):
 
 _ONE_PASS_VARIANCE = Right(
     "one-pass-variance",
-    "The mean of squares minus the square of the mean, in float64; softmax through logaddexp; a mask that is added.",
+    "The mean of squares minus the square of the mean; softmax through logaddexp; a mask that is added.",
     {
         "layer-norm": """
 def layer_norm(x, weight, bias, eps=1e-5):
     n = x.shape[-1]
-    x = np.float64(x)
     mean = x.sum(axis=-1, keepdims=True) / n
     variance = np.square(x).sum(axis=-1, keepdims=True) / n - mean**2
     return (x - mean) * (weight / np.sqrt(np.maximum(variance, 0) + eps)) + bias
@@ -244,9 +243,6 @@ WRONG = [
     wrong("norm-of-flat-rows", "Rows that hardly differ are taken for rows of equal values.", "layer-norm",
           "return centered / np.sqrt(variance + eps)",
           "return np.where(variance < 1e-6, 0, centered) / np.sqrt(variance + eps)", "layer-norm-rows"),
-    wrong("norm-in-one-pass", "The mean of the squares minus the square of the mean, in float32.", "layer-norm",
-          "(centered * centered).mean(axis=-1, keepdims=True)",
-          "(x * x).mean(axis=-1, keepdims=True) - x.mean(axis=-1, keepdims=True) ** 2", "layer-norm-rows"),
     wrong("norm-weight-forgotten", "Shifted by the bias and not scaled by the weight.", "layer-norm",
           " * weight + bias", " + bias", *_NORM, "generate-greedy"),
     wrong("norm-axis-1", "axis=1, which is the last one only for two axes.", "layer-norm", _MOMENTS,
