@@ -178,11 +178,15 @@ class Student:
         request = {"op": "method", "handle": handle.number, "name": name, "returns": returns}
         return self._as(returns, name, self._invoke(name, request, args, kwargs))
 
-    def counted_method(self, handle: Handle, name: str, *args: Any, n_layer: int) -> tuple[list[int], float | None]:
-        """handle.name(*args) as ids, and how many tokens went through the student's functions for a model."""
+    def counted_method(
+        self, handle: Handle, name: str, *args: Any, n_layer: int
+    ) -> tuple[list[int], float | None, list[Any]]:
+        """handle.name(*args) as ids, how many tokens went through the student's functions for a model, and how many had
+        at each call of a NotesWork among the arguments."""
         request = {"op": "method", "handle": handle.number, "name": name, "returns": "ids"}
         reply = self._exchange(name, {**request, "count": True, "n_layer": n_layer}, args, {})
-        return _expect_ids(name, reply.get("value")), _tokens(reply)
+        noted = reply.get("noted")
+        return _expect_ids(name, reply.get("value")), _tokens(reply), noted if isinstance(noted, list) else []
 
     def each_method(self, handle: Handle, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """The results of many calls of an object's methods, each with its (name, args), as plain values."""

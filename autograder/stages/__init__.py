@@ -60,14 +60,14 @@ STAGES = (
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=5,
+        version=6,
     ),
     Stage(
         "chat-model",
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=6,
+        version=7,
     ),
 )
 

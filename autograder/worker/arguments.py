@@ -97,6 +97,14 @@ class KeysOfBits:
 
 
 @dataclass(frozen=True)
+class NotesWork:
+    """Arrives as a function of an id that notes how many tokens have gone through the model when it is called."""
+
+    def arrive(self, runtime):
+        return lambda token_id: runtime.noted.append(runtime.meter.tokens)
+
+
+@dataclass(frozen=True)
 class Function:
     """Arrives as the student's function of this name."""
 
@@ -126,7 +134,7 @@ class Model:
 
 
 _KIND = "__kind__"
-_CLASSES = (Handle, Entry, AsTuple, AsString, ByteTokenizer, PlainRender, KeysOfBits, Function, Model)
+_CLASSES = (Handle, Entry, AsTuple, AsString, ByteTokenizer, PlainRender, KeysOfBits, NotesWork, Function, Model)
 _KINDS = {c.__name__: c for c in _CLASSES}
 
 

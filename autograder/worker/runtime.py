@@ -170,10 +170,10 @@ class Runtime:
             return self._invoke(method, request)
         from autograder.worker.counting import Meter
 
-        meter = Meter(request["n_layer"])
-        with meter.watching(self.namespace):
+        self.meter, self.noted = Meter(request["n_layer"]), []
+        with self.meter.watching(self.namespace):
             reply = self._invoke(method, request)
-        return {**reply, "tokens": meter.tokens}
+        return {**reply, "tokens": self.meter.tokens, "noted": self.noted}
 
     def _op_methods(self, request):
         """Many calls of one object's methods; the first that raises ends them."""

@@ -99,6 +99,11 @@ def keys_context(student: Student, cases: Cases) -> None:
         {**facts, "positions": "wpe from ", "tenant": "0a"},
         {**facts, "tenant": 'a", "x": "y'},
     ]
+    others += [  # two facts in one, as they stand where facts are joined
+        {"model": "5eed", "dtype": "float32", "positions": f"wpe from 0{between}tenant{equals}a"}
+        for between in (";", "|", ",", "&", "/", " ", "\n", "; ", ", ")
+        for equals in ("=", ":", ": ", " ")
+    ]
     same = dict(reversed(list(facts.items())))
     own, turned, *rest = _keys(student, [(ids, 4, c) for c in (facts, same, *others)])
     if own != turned:

@@ -366,6 +366,8 @@ WRONG = [
           (CONTEXT,)),
     Wrong("context-run-together", "The facts without their names and without a separator.",
           ((KEYS, _FACTS, '"".join(context[k] for k in sorted(context)), []'),), (CONTEXT,)),
+    Wrong("facts-joined", "The facts with their names, joined by a sign that a fact may contain.",
+          ((KEYS, _FACTS, '";".join(f"{k}={context[k]}" for k in sorted(context)), []'),), (CONTEXT,)),
     Wrong("names-of-facts-left-out", "The facts without their names.",
           ((KEYS, "json.dumps(context,", "json.dumps([context[k] for k in sorted(context)],"),), (CONTEXT,)),
     Wrong("context-in-first-key", "Only the first block's key has the context.",
@@ -442,6 +444,9 @@ WRONG = [
     Wrong("evicted-remembered", "The keys of all blocks that ever were are kept.",
           ((STORE, "self.blocks = {}", "self.seen = {}\n        self.blocks = {}"), (STORE,
           "self.blocks[key] = run[-1]", "self.blocks[key] = run[-1]\n            self.seen[key] = True")), (OWN,)),
+    Wrong("decoded-remembered", "What decode gave for a key is kept.", ((STORE, "[self.decode(block.rows) for",
+          "[vars(self).setdefault('decoded', {}).setdefault(block.key, self.decode(block.rows)) for"),), (OWN,),
+          also=(COMPARES,)),
     # serve
     Wrong("positions-reset", "The suffix begins again at position 0.",
           ((SERVE, "logits = prefill(prompt_ids[len(cache) :], weights, cache)", _FROM_0),

@@ -201,6 +201,7 @@ def _held(student: Student, cases: Cases, n_prompts: int, shape: tuple[int, int,
         ids = cases.rng("flat", i).integers(0, 1000, N_BLOCKS * SIZE).tolist()
         cache = make_cache(student, kv_of(ids * 4, "a", shape))
         student.method(store, "put", ids, context_of("a"), cache, returns="none")
+        student.method(store, "match", ids + ONE_MORE, context_of("a"), returns="none")
         held.append(student.bytes_held(store))
     return held
 

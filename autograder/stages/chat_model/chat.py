@@ -16,12 +16,12 @@ from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_ll
 from autograder.stages.chat_model.shared import STAGE, chatml
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.chat.tokenizer import ChatTokenizer, byte_tokenizer
-from autograder.worker.arguments import ByteTokenizer, PlainRender, plain_render
+from autograder.worker.arguments import ByteTokenizer, NotesWork, PlainRender, plain_render
 
 SHAPE = LlamaConfig(2, 4, 2, n_embd=24, n_inner=31, n_ctx=420, n_vocab=259, rope_theta=2000.0, tied=False)
 N_NEW = 6
 CLEAR = 0.02  # the two likeliest ids are never closer: rounding does not decide
-TEXTS = ("Who?", "And 12", "why", "so it is", "Ah.", "no")
+TEXTS = ("Who?", " And 12\n", "why", "so it is", "Ah.", "no")
 
 
 @dataclass
@@ -128,7 +128,7 @@ def begin(student, model, reuse):
 
 
 def send(student, chat, text, model):
-    return student.counted_method(chat, "send", text, N_NEW, n_layer=model.config.n_layer)
+    return student.counted_method(chat, "send", text, N_NEW, n_layer=model.config.n_layer)[:2]
 
 
 @check(stage=STAGE, id="chat-reuse", points=2, title="A conversation with reuse says the same for less work")
@@ -179,6 +179,11 @@ def again(student, cases):
     called = student.attribute(spare, "messages")
     if not isinstance(called, list) or called != turn.new_ids:
         raise Failure("each is called with each new id.", "It was called otherwise.", own.EACH_NOT_CALLED)
+    *_, noted = student.counted_method(
+        begin(student, talk.model, True), "send", turn.text, N_NEW, NotesWork(), n_layer=talk.model.config.n_layer
+    )
+    if noted and noted[0] == noted[-1] is not None:
+        raise Failure("each is called with an id as soon as it is known.", "It was called when all ids were.")
     for reuse, prop in (
         (True, "Of a prompt whose ids are all known, one is computed."),
         (False, "After reuse was changed to False, nothing is reused."),
@@ -216,6 +221,9 @@ def refused(student, cases):
     talk = clear_conversation(cases, TEXTS[1:3], "text")
     first, second = talk.turns
     fills = "x" * (SHAPE.n_ctx - second.prompt + len(second.text))  # its prompt takes the whole context
+    chat, just = begin(student, talk.model, True), SHAPE.n_ctx + 1 - N_NEW - first.prompt + len(first.text)
+    if len(send(student, chat, "x" * just, talk.model)[0]) != N_NEW:
+        raise Failure("What just fits into n_ctx is answered.", f"There are not {N_NEW} new ids.")
     for texts, cleared in (
         (["long " * 100], False),
         (["long " * 100, "again " * 90], False),

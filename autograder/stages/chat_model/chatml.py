@@ -36,7 +36,7 @@ def chatml_template(student, cases):
     for i in range(12):
         system = (None, "Be brief. ", "", None)[i % 4]
         messages = conversation(cases, i // 3, system, i)
-        messages.append({"role": "user", "content": f" {i} \n"})
+        messages.append({"role": "user", "content": f" {i}{END} \n"})
         for prompt in (False, True):
             expect_text(render(student, messages, prompt), messages, prompt)
     for role in ("user", "system"):  # a system message that is not the first takes no default's place

@@ -12,7 +12,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import LlamaReference, rotate
-from autograder.stages.chat_model.llama_cases import JudgeLlama, deep_llama, llamas
+from autograder.stages.chat_model.llama_cases import JudgeLlama, deep_llama, llamas, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE
 from autograder.toolkit.chat.weights import LlamaWeights
 
@@ -45,11 +45,14 @@ def llama_recompute(student, cases):
                 n += size
     sweep.finish()
     deep = deep_llama(cases)
-    ids = cases.ids(deep, 5)
-    expect_close(
-        advance(student, ids, 0, deep, new_cache(student, deep)), deep.reference.logits(ids)[-1],
-        name="advance_llama", axes=("id",), where=f"for {len(ids)} tokens on {deep.about}",
-    )  # fmt: skip
+    ids = [*cases.ids(deep, 4), deep.config.n_vocab - 1]
+    twin = random_judge_llama(deep.config, cases.number("twin"))
+    for model, after in ((deep, ""), (twin, ", after another of this shape, which is gone")):
+        weights = student.keep(model)
+        logits = advance(student, ids, 0, weights, new_cache(student, model))
+        student.replace(weights)  # with the next, which has its id()
+        where = f"for {len(ids)} tokens on {model.about}{after}"
+        expect_close(logits, model.reference.logits(ids)[-1], name="advance_llama", axes=("id",), where=where)
     model = llamas(cases)[1]
     n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
     for what, ids, position in (
