@@ -191,8 +191,8 @@ autograder.lab.request_lab(weights, tokenizer)
 # <tr><th>case</th><td>after 17 appends of one row</td></tr>
 # <tr><th>failing lengths</th><td>17 to 69 (of 1 to 69)</td></tr>
 # </table>
-# <details><summary>Where to look</summary>Look at the end of the filled part, in LayerCache (keys, __init__, append,
-# values), and in what they call.</details>
+# <details><summary>Where to look</summary>Look at the end of the filled part: in LayerCache (keys, __init__, append,
+# values), or in a function that they call.</details>
 # <details><summary>The cause</summary>The newest rows are not there. The filled part of a buffer is [:, :length]; NumPy
 # cuts a slice past the end of an array short without an error, so the buffer has to grow first.</details>
 # </div>

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from autograder.cli.errors import EXIT_FAILED, UserError
 from autograder.cli.find import Work, find_all_work, find_work
-from autograder.judge.bugs import NOT_WRITTEN
+from autograder.judge.bugs import NOT_DEFINED, NOT_WRITTEN
 from autograder.stages import earlier_stages
 from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
 from autograder.toolkit.threads import use_one_thread
@@ -57,9 +57,13 @@ def test_all(works: list[Work], hint: int) -> int:
 
 
 def test_once(work: Work, hint: int) -> int:
-    """Run the checks, print each as it ends and then the closing lines; the exit status."""
+    """Run the checks, print each as it ends and then the closing lines; the exit status.
+
+    The steps run too, so that a check that fails names the helper to begin with; one is printed only where it fails.
+    """
     from autograder.grading.grade import GradingError, grade_submission
     from autograder.judge.cases import VISIBLE_SEED
+    from autograder.judge.framework import checks_and_steps_of
     from autograder.notebooks.load import cells_to_run, sorted_cells
     from autograder.notebooks.oddities import oddities
 
@@ -79,6 +83,7 @@ def test_once(work: Work, hint: int) -> int:
                 hide_inputs=False,
                 on_cell_error=lambda sentence: print(f"Before the checks, {sentence[:1].lower()}{sentence[1:]}\n"),
                 on_result=lambda result: _print_result(result, hint),
+                checks=checks_and_steps_of(work.stage.name),
             )
         except GradingError as error:
             raise UserError(f"The checks could not be run: {error}.") from None
@@ -87,10 +92,11 @@ def test_once(work: Work, hint: int) -> int:
             print(note.sentence)
     if any(result.told(hint) != result.told() and result.bug != NOT_WRITTEN for result in outcome.results):
         print("--hint 2 also says where to look, --hint 3 also the cause, where it is known.")
-    passed, total = sum(result.passed for result in outcome.results), len(outcome.results)
-    most = sum(result.points for result in outcome.results)
+    graded = [result for result in outcome.results if result.points]
+    passed, total = sum(result.passed for result in graded), len(graded)
+    most = sum(result.points for result in graded)
     print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)
-    missing = [result.title for result in outcome.results if not result.passed]
+    missing = [result.title for result in graded if not result.passed]
     print(f"missing: {'; '.join(missing)}" if missing else "complete", flush=True)
     return 0 if passed == total else EXIT_FAILED
 
@@ -123,9 +129,11 @@ def _given(work: Work) -> Iterator[Path | None]:
 
 
 def _print_result(result: Result, hint: int) -> None:
+    if not result.points and (result.passed or result.bug in (NOT_WRITTEN, NOT_DEFINED)):
+        return
     unwritten = result.bug == NOT_WRITTEN
     word = "to do " if unwritten else _colored("passed", "32") if result.passed else _colored("FAILED", "1;31")
-    points = f"{result.score:g} / {result.points:g}"
+    points = f"{result.score:g} / {result.points:g}" if result.points else "step"
     print(f"{word} {points:>7}  {result.title}", flush=True)
     if not result.passed and not unwritten:  # a stub's message would only hide those that matter
         _print_message(result.told(hint), _INDENT)

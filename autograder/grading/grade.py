@@ -17,7 +17,7 @@ from autograder.grading.notes import Note, Notes
 from autograder.judge.bugs import NOT_FINISHED
 from autograder.judge.framework import Check, Result, checks_of, in_lines, in_places, run_check
 from autograder.judge.student import Student, StudentError
-from autograder.notebooks.regions import called
+from autograder.notebooks.regions import called, seen_as
 from autograder.plain_text import one_line
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage
@@ -122,6 +122,7 @@ class _Session:
     def __init__(self, cells, stage: Stage, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
         self._all: tuple[Cell, ...] = tuple(cells)
         self._defined = [(cell, set(_DEFINED.findall(cell.source))) for cell in self._all]
+        self._seen = {cell.label: seen_as(cell.label, cell.source) for cell in self._all}
         self._none = not any(names & set(stage.functions) for _, names in self._defined)
         self._cells: list[Cell] = list(cells)  # but those that end the process
         self._on_cell_error = on_cell_error
@@ -158,10 +159,18 @@ class _Session:
             if gone.timed_out:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
-        reply = self._hide(reply) if self._hide else reply
+        reply = self._placed(self._hide(reply) if self._hide else reply)
         if (error := reply.get("error")) and (name := _missing_name(error)):
             return reply | {"error": error | self._why_missing(name)}
         return reply
+
+    def _placed(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply; where it tells of an error, with the cell called what a student sees."""
+        where = (reply.get("error") or {}).get("where")
+        if not where:
+            return reply
+        where = where | {"cell": self._seen.get(where["cell"], where["cell"])}
+        return reply | {"error": reply["error"] | {"where": where}}
 
     def _why_missing(self, name: str) -> dict[str, Any]:
         """The error of the cell that would have defined the name; an empty sentence where there is none."""
@@ -239,15 +248,15 @@ class _Session:
             except WorkerGone as gone:
                 worker.close()
                 self._cells.remove(cell)
-                self._note("stopped", cell, f"{called(cell.label)} was left out: {gone.reason}.")
+                self._note("stopped", cell, f"{called(self._seen[cell.label])} was left out: {gone.reason}.")
                 return
             if error is not None and first and cell.label not in self.cell_errors:
                 self._note_cell_error(cell, error)
 
     def _note_cell_error(self, cell: Cell, error: dict[str, Any]) -> None:
-        if self._hide:
-            error = self._hide({"error": error})["error"]
-        described = StudentError(called(cell.label), error)
+        reply = {"error": error}
+        error = self._placed(self._hide(reply) if self._hide else reply)["error"]
+        described = StudentError(called(self._seen[cell.label]), error)
         if described.type in _NOT_PARSED:
             self.not_parsed.add(cell.label)
         self._note(None if described.stub else "cell-failed", cell, described.whole)

@@ -194,7 +194,7 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     places = student.places(failure.detail, stage.functions, given)
     if bug is INPUT_CHANGED:
         places = places[:1]
-    look = _look_in(places, f"Look at {bug.look}, in" if bug and bug.look else "Look in")
+    look = _look_in(places, f"Look at {bug.look}: in" if bug and bug.look else "Look in")
     roots = (failure.detail if bug is INPUT_CHANGED else bug.key,) if bug and bug not in NOTHING_TO_JUDGE else ()
     if error:
         then = "" if error.stub else _look_in(places, "Then look in the rest of")
@@ -211,7 +211,8 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
 
 
 def _look_in(places: Sequence[str], begin: str) -> str:
-    return f"{begin} {in_places(places)}, and in what {'they call' if places[1:] else 'it calls'}." if places else ""
+    calls = "they call" if places[1:] else "it calls"
+    return f"{begin} {in_places(places)}, or in a function that {calls}." if places else ""
 
 
 def in_places(places: Iterable[str]) -> str:

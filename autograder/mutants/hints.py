@@ -6,7 +6,9 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 
-_LINE = re.compile(r"Look at line (\d+) of ([\w-]+)")
+from autograder.notebooks.regions import defined_names
+
+_LINE = re.compile(r"Look at line (\d+) of the cell with (\w+)")
 _METHODS = re.compile(r"(\w+) \((\w+(?:, \w+)*)\)")
 
 
@@ -19,13 +21,14 @@ def reaches(look: str, function: str, cells: Mapping[str, str]) -> bool:
     defined: dict[str, ast.AST] = {}
     for source in cells.values():
         defined |= _definitions(ast.parse(source))
-    line, said = _LINE.match(look), re.sub(r'the check "[^"]*"', "", look)
+    line, said = _LINE.match(look), _LINE.sub("", re.sub(r'the check "[^"]*"', "", look))
     methods = [f"{of_class}.{name}" for of_class, names in _METHODS.findall(said) for name in names.split(", ")]
     named = {name for name in [*re.findall(r"\w+(?:\.\w+)*", _METHODS.sub("", said)), *methods] if name in defined}
     if re.search("they call|it calls|Begin with", said):  # a check says to look at what is called, too
         named = _with_used(named, defined)
     if line:
-        named |= {_at(ast.parse(cells.get(line[2], "")), int(line[1]))}
+        source = next((source for source in cells.values() if line[2] in defined_names(source)), "")
+        named |= {_at(ast.parse(source), int(line[1]))}
     return not function or any(f"{a}.".startswith(f"{b}.") for n in named for a, b in ((n, function), (function, n)))
 
 

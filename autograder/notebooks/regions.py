@@ -74,4 +74,10 @@ def defined_names(source: str) -> list[str]:
 
 def called(label: str) -> str:
     """A cell's name at the beginning of a sentence: "Cell 4", or "The cell generate-with-prefix"."""
-    return label.capitalize() if label.startswith("cell ") else f"The cell {label}"
+    return f"{label[:1].upper()}{label[1:]}" if re.match("(the )?cell ", label) else f"The cell {label}"
+
+
+def seen_as(label: str, source: str) -> str:
+    """What to call a cell for students, whom JupyterLab shows no id: "cell 4", or "the cell with LayerCache"."""
+    names = defined_names(source)
+    return label if label.startswith("cell ") or not names else f"the cell with {names[0]}"

@@ -102,7 +102,7 @@ def test_a_hint_is_what_was_seen_then_where_to_look_then_the_cause(student):
     notebook = student(submission.sources(STAGE))
     seen, look, cause = (
         "generate_with_prefix is off by up to",
-        "Look at the positions of the new tokens, in generate_with_prefix and save_prefix_cache",
+        "Look at the positions of the new tokens: in generate_with_prefix and save_prefix_cache",
         "were given positions 0, 1, 2, ... again",
     )
     for level, wanted in (("1", [1, 0, 0]), ("2", [1, 1, 0]), ("3", [1, 1, 1])):
@@ -113,6 +113,17 @@ def test_a_hint_is_what_was_seen_then_where_to_look_then_the_cause(student):
         assert 'This follows from the check "Reusing the prefix gives the same logits as recomputing".' in told
         assert ("--hint 2 also says where to look" in told) == (level != "3")
     assert autograder("test", "--hint", "4", cwd=notebook.parent).returncode == 2
+
+
+def test_a_step_that_fails_is_told_and_the_checks_that_build_on_it_say_to_begin_there(student):
+    checked = solution()["check-tensors"]
+    notebook = student({**solution(), "check-tensors": checked.replace("np.isfinite(array).all()", "True")})
+    result = autograder("test", "--hint", "2", cwd=notebook.parent)
+    assert f"save-and-reuse: {len(CHECKS) - 1} / {len(CHECKS)} checks" in result.stdout
+    step = "check_tensors accepts whole caches and names what is wrong"
+    assert re.search(rf"^FAILED +step  {step}$", result.stdout, re.MULTILINE)
+    assert f'Begin with the check "{step}"' in result.stdout
+    assert step not in result.stdout.splitlines()[-1]  # it has no points
 
 
 def test_a_notebook_as_released_says_what_is_still_to_be_written(student):
@@ -128,7 +139,8 @@ def test_a_cell_that_cannot_be_run_is_named_with_its_line(student):
     result = autograder("test", cwd=notebook.parent)
     assert result.returncode == 1
     line = "def read_prefix_cache(path, weights)"
-    cause = f"he cell read-prefix-cache raised SyntaxError: expected ':' (line 1 of read-prefix-cache: {line})."
+    where = f"line 1 of the cell with read_prefix_cache: {line}"
+    cause = f"he cell with read_prefix_cache raised SyntaxError: expected ':' ({where})."
     first, *others = result.stdout.split(cause)
     assert first.endswith("Before the checks, t") and "/" not in first.partition("stage save-and-reuse")[2]
     assert len(others) == 2 and "read_prefix_cache is not defined. T" in others[0]  # and in the first check alone

@@ -82,7 +82,7 @@ def test_the_rubric_is_below_the_answer_for_the_assistant_and_not_on_the_page(co
     ("student", "cause", "times"),
     [
         ("anna", "were given positions 0, 1, 2, ... again", 1),
-        ("syntax", "The cell save-prefix-cache raised SyntaxError: expected ':'", 1),
+        ("syntax", "The cell with save_prefix_cache raised SyntaxError: expected ':'", 1),
         ("unsolved", "still raises NotImplementedError: write its body", 2),  # the functions that checks ask first
         ("empty", "None of the stage's functions is in the notebook", 1),
     ],
@@ -98,7 +98,7 @@ def test_all_levels_of_a_failure_are_on_the_page(page):
     text = text_of(page)
     for level in (
         "generate_with_prefix is off by up to",
-        "Look at the positions of the new tokens, in generate_with_prefix and save_prefix_cache",
+        "Look at the positions of the new tokens: in generate_with_prefix and save_prefix_cache",
         "were given positions 0, 1, 2, ... again",
     ):
         assert level in text

@@ -202,7 +202,8 @@ def test_a_line_that_raises_is_told_once(graded):
     result = told(
         graded("def f(x):\n    return [][len(str(x))]", "def g():\n    return f('')", "def h(): return f('')")
     )
-    line, rest = "Look at line 2 of cell 1: return [][len(str(x))]", "Then look in the rest of f, and in what it calls."
+    line = "Look at line 2 of cell 1: return [][len(str(x))]"
+    rest = "Then look in the rest of f, or in a function that it calls."
     assert result["f"][-2:] == [line, rest]
     assert result["g"][-1] == result["h"][-1] == AS_F
 
@@ -224,7 +225,7 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
     monkeypatch.setattr(grade, "checks_of", lambda name: checks)
     results = graded(F, G, H).results
     assert results[0].told().splitlines()[2:] == [
-        "Look at the positions of the new tokens, in f, and in what it calls.",
+        "Look at the positions of the new tokens: in f, or in a function that it calls.",
         POSITIONS_RESET.sentence,
     ]
     assert results[1].message.splitlines()[-1] == 'This follows from the check "0".'
@@ -235,8 +236,8 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
 def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
     result = told(graded("def f(x): return 5", "def g(): return 5", H))
     assert result == {
-        "f": ["f does not return 1.", "Look in f, and in what it calls."],
-        "g": ["g does not return 2.", "Look in g, and in what it calls."],
+        "f": ["f does not return 1.", "Look in f, or in a function that it calls."],
+        "g": ["g does not return 2.", "Look in g, or in a function that it calls."],
     }
 
 
@@ -248,7 +249,7 @@ def test_where_a_function_that_is_used_fails_too_the_student_begins_there(graded
 def test_what_every_class_defines_is_no_use_of_another(graded):
     class_in_each = "class {}:\n    def __init__(self): pass\n{}"
     f, g = class_in_each.format("A", "def f(x): return 5"), class_in_each.format("B", "def g(): return 5")
-    assert told(graded(f, g, H))["g"][1:] == ["Look in g, and in what it calls."]
+    assert told(graded(f, g, H))["g"][1:] == ["Look in g, or in a function that it calls."]
 
 
 def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about(graded, monkeypatch):
@@ -259,7 +260,7 @@ def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about
 
     monkeypatch.setattr(grade, "checks_of", lambda name: [Check(STAGE.name, "f", 1, "f", refused)])
     for subject, other in (("f", "g"), ("g", "f")):
-        assert graded(F, G, H).results[0].look == f"Look in {subject} and {other}, and in what they call."
+        assert graded(F, G, H).results[0].look == f"Look in {subject} and {other}, or in a function that they call."
 
 
 def test_where_to_look_names_methods_and_none_of_a_class_that_an_earlier_stage_gives(graded, monkeypatch):
@@ -277,7 +278,7 @@ class ModelCache(LayerCache):
     def __init__(self, n_layer): pass"""
     of_layer, of_model = "LayerCache (__init__, append, __len__)", "ModelCache (__init__, __len__)"
     for stage, look in (
-        ("kv-cache", f"Look in {of_layer} and {of_model}, and in what they call."),
+        ("kv-cache", f"Look in {of_layer} and {of_model}, or in a function that they call."),
         ("prefill-decode", ""),
     ):
         monkeypatch.setattr(grade, "checks_of", lambda name, stage=stage: [Check(stage, "c", 1, "c", grown)])
