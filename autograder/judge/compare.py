@@ -109,6 +109,10 @@ class Sweep:
             self._raised = Failure(None, error.sentence)
             self._failed.setdefault(length, self._raised)
 
+    @property
+    def failed(self) -> bool:
+        return bool(self._failed)
+
     def close(self, actual: np.ndarray, expected: np.ndarray, *, suspects: Suspects = (), **options: Any) -> None:
         """expect_close, with the suspects looked at when the sweep is finished."""
         try:

@@ -107,6 +107,8 @@ def _clone_each(student, cases, label: str, look: Callable[[Held, Held], None]) 
             clone = original.clone("the clone")  # before a look at the rows, which may put something in order
             original.expect(CLONED)
             look(original, clone)
+        if sweep.failed and student.length(student.handle("ModelCache", 1)) > 0:
+            break  # caches share their rows, which each further clone would double once a layer
     sweep.finish()
 
 
