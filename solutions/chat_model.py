@@ -447,8 +447,8 @@ class Chat:
 
         tokenizer.end_id ends the answer. each: called with each id as soon as it is known, if given.
         Afterwards `messages` has the user's message and the answer, just as the tokenizer decodes it, and `log` one
-        dict more: prompt, reused, computed, seconds. ValueError when the prompt, or what is generated, does not fit
-        into n_ctx; then nothing has changed.
+        dict more: prompt, reused, computed, seconds. ValueError when the cache would need more than n_ctx rows
+        (the last of n_new ids needs none); then nothing has changed.
         """
         ### BEGIN SOLUTION
         messages = [*self.messages, {"role": "user", "content": text}]
