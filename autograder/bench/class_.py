@@ -1,8 +1,8 @@
-"""Marks a class with `autograder grade`, with `nbgrader autograde` and with nbgrader's own configuration, in one run.
+"""Grades a class with `autograder grade`, with `nbgrader autograde` and with nbgrader's own configuration, in one run.
 
     python -m autograder.bench.class_ [--n 200] [--mode-n 40] [--stock-n 8] [--stage save-and-reuse]
 
-The mixed class has right, wrong, looping and crashing submissions. A small honest class is marked in each sandbox mode
+The mixed class has right, wrong, looping and crashing submissions. A small honest class is graded in each sandbox mode
 that works here. Stock nbgrader gets a few honest ones, because it would take too long for more; its time for a class is
 its start, and as often as needed what one more submission costs.
 """

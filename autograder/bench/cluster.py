@@ -1,4 +1,4 @@
-"""Marks a class on a Dask cluster of this machine.
+"""Grades a class on a Dask cluster of this machine.
 
     python -m autograder.bench.cluster [--n 40] [--workers 1 2 4]
 
@@ -77,7 +77,7 @@ class Meter(Watcher):
             self.samples.append(Sample(self._settled, time.perf_counter(), time.process_time(), resident_mb()))
 
     def run(self, workers: int, before: int = 0) -> Run:
-        """Without those that were marked before, and the first tenth, in which the workers begin."""
+        """Without those that were graded before, and the first tenth, in which the workers begin."""
         samples = [sample for sample in self.samples if sample.settled > before]
         first, last = samples[len(samples) // 10], samples[-1]
         return Run(workers, last.settled - first.settled, last.time - first.time, last.cpu - first.cpu)
@@ -129,7 +129,7 @@ def grade(course: Path, stage: Stage, address: str, watcher: Watcher) -> Outcome
 
 
 def measure(folder: Path, stage: Stage, workers: int, number: int) -> Run:
-    """A class that is really marked."""
+    """A class that is really graded."""
     course, private = folder / f"course-{workers}", folder / f"cluster-{workers}"
     make_class(course, stage, number)
     private.mkdir()
@@ -137,7 +137,7 @@ def measure(folder: Path, stage: Stage, workers: int, number: int) -> Run:
         meter = Meter()
         outcome = grade(course, stage, dask.address, meter)
     if outcome.graded != number:
-        raise RuntimeError(f"not all of {number} submissions were marked: {outcome}")
+        raise RuntimeError(f"not all of {number} submissions were graded: {outcome}")
     return meter.run(workers)
 
 
@@ -149,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m autograder.bench.cluster", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--n", type=int, default=40, help="submissions that are really marked (default 40)")
+    parser.add_argument("--n", type=int, default=40, help="submissions that are really graded (default 40)")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4], help="worker processes (default 1 2 4)")
     parser.add_argument("--stage", default="save-and-reuse")
     options = parser.parse_args()

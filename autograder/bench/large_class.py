@@ -1,10 +1,10 @@
-"""Marks a large class on a Dask cluster of this machine, where marking is only simulated.
+"""Grades a large class on a Dask cluster of this machine, where grading is only simulated.
 
     python -m autograder.bench.large_class [--n 10000] [--seconds 0.3] [--threads 200]
 
 A real scheduler, real workers, and a PostgreSQL server whose commits wait for the disk; each worker waits as long
-as marking takes and gives the marks of one submission, and all else is as it is. The command is killed on the way and
-run again: nothing may be lost, and nothing that was stored marked twice.
+as grading takes and gives the scores of one submission, and all else is as it is. The command is killed on the way and
+run again: nothing may be lost, and nothing that was stored graded twice.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ def simulate(folder: Path, stage: Stage, number: int, threads: int, seconds: flo
 
 
 def grade_simulated(course: Path, stage_name: str, address: str, seconds: float, watcher: Watcher) -> None:
-    """Mark the class, where a cluster's workers wait for so many seconds, and all give the same marks."""
+    """Grade the class, where a cluster's workers wait for so many seconds, and all give the same scores."""
     stage = find_stage(stage_name)
     one = next((course / "submitted").iterdir()) / stage.assignment
     mark, pack = cluster._mark, cluster._pack
     cluster._mark = stub
-    cluster._pack = lambda marking: pickle.dumps((seconds, pickle.dumps((True, mark_here(marking, one)))))
+    cluster._pack = lambda marking: pickle.dumps((seconds, pickle.dumps((True, grade_here(marking, one)))))
     try:
         grade(course, stage, address, watcher)
     finally:
         cluster._mark, cluster._pack = mark, pack
 
 
-def mark_here(marking: Marking, folder: Path) -> Marked:
+def grade_here(marking: Marking, folder: Path) -> Marked:
     markers = Markers(marking, jobs=1)
     try:
         return markers.mark(HandedIn(folder, b"the key of a student who is not there"))
@@ -123,8 +123,8 @@ def main() -> None:
         prog="python -m autograder.bench.large_class", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--n", type=int, default=10_000, help="submissions (default 10000)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="that marking one takes (default 0.3)")
-    parser.add_argument("--threads", type=int, default=200, help="that mark: fifty machines with four (default 200)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="that grading one takes (default 0.3)")
+    parser.add_argument("--threads", type=int, default=200, help="that grade: fifty machines with four (default 200)")
     parser.add_argument("--stage", default="save-and-reuse")
     options = parser.parse_args()
     if options.n < 100:
@@ -139,7 +139,7 @@ def main() -> None:
         found = simulate(Path(temporary), find_stage(options.stage), options.n, options.threads, options.seconds, db)
     memory = ", ".join(f"{mb:.0f} MB at {part:.0%}" for part, mb in found.mb.items())
     print(f"{line(found.run)}; {memory}")
-    print(f"killed after {found.before} and run again: {found.wrong} lost or marked twice, {found.stored} have scores")
+    print(f"killed after {found.before} and run again: {found.wrong} lost or graded twice, {found.stored} have scores")
     met = "met    " if found.run.parent <= GOAL_PARENT else "not met"
     print(f"{met} parent: {1000 * found.run.parent:.1f} ms (goal: at most {1000 * GOAL_PARENT:.0f} ms)")
 

@@ -118,7 +118,7 @@ class ClassGradebook:
         return at is not None and self._due is not None and at > self._due
 
     def _add_submission(self, connection: Connection, student: str, handed_in_at: datetime | None, new: bool) -> str:
-        """The id of its notebook. new: the student is."""
+        """The id of its notebook. new: whether the gradebook has to get the student too."""
         if new:
             connection.execute(_ADD_STUDENT, {"id": student})
         values = {"assignment_id": self._assignment, "student_id": student, "timestamp": handed_in_at}

@@ -1,1 +1,1 @@
-"""Mutation testing of the checks: marks every one-step change of the solutions, and lists those that lose nothing."""
+"""Mutation testing of the checks: grades every one-step change of the solutions, and lists those that lose nothing."""

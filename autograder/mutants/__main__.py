@@ -11,7 +11,7 @@ from autograder.toolkit.threads import use_one_thread
 
 
 def main() -> int:
-    """Mark every one-step change of the solutions.
+    """Grade every one-step change of the solutions.
 
     Exit status 1 when one keeps all points and is not listed as equivalent in its stage's equivalent.txt, or is told
     a bug's name or a place to look that is elsewhere.
@@ -38,7 +38,7 @@ def main() -> int:
     mutants = [mutant for stage in stages if stage.graded for mutant in mutants_of(stage)]
     try:
         with Progress(transient=True) as progress:
-            task = progress.add_task("Marking", total=len(mutants))
+            task = progress.add_task("Grading", total=len(mutants))
             verdicts = mark_all(mutants, options.names, lambda part: progress.advance(task, len(part)))
     except (SandboxMissing, SolutionFails) as error:
         print(error, file=sys.stderr)

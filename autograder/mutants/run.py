@@ -1,4 +1,4 @@
-"""Marks mutants as submissions are marked, in the sandbox alone: a mutant may write to any path."""
+"""Grades mutants as submissions are graded, in the sandbox alone: a mutant may write to any path."""
 
 from __future__ import annotations
 

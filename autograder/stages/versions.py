@@ -1,8 +1,8 @@
-"""Whether the code that decides marks is what it was when the stages got their version numbers.
+"""Whether the code that decides scores is what it was when the stages got their version numbers.
 
 `make versions` writes versions.txt: for each stage its number and a digest of that code, without comments and
-docstrings. A test compares. When marks can come out otherwise, the stage's number in __init__.py is raised first, and
-marks with another number are called out of date; when they cannot, `make versions SAME=--same-marks` says so.
+docstrings. A test compares. When scores can come out otherwise, the stage's number in __init__.py is raised first, and
+scores with another number are called out of date; when they cannot, `make versions SAME=--same-scores` says so.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def _parts(node: object) -> Iterator[str]:
 def main() -> int:
     before, now = recorded(), present()
     same = [name for name in now if name in before and before[name] != now[name] and before[name][0] == now[name][0]]
-    if same and "--same-marks" not in sys.argv:
+    if same and "--same-scores" not in sys.argv:
         print(
-            f"The code that decides marks has changed for {', '.join(same)}. Where marks can come out otherwise, raise "
-            f"the stage's version in {FILE.with_name('__init__.py')}; elsewhere: make versions SAME=--same-marks"
+            f"The code that decides scores has changed for {', '.join(same)}. Where scores can come out otherwise, raise "
+            f"the stage's version in {FILE.with_name('__init__.py')}; elsewhere: make versions SAME=--same-scores"
         )
         return 1
     FILE.write_text("".join(f"{name} {' '.join(rest)}\n" for name, rest in now.items()), encoding="utf-8")

@@ -45,7 +45,9 @@ def run_command(main, command, arguments, cwd, environment):
         process = multiprocessing.get_context("fork").Process(target=begin)
         process.start()
         process.join(SECONDS)
-        assert process.exitcode is not None, process.kill()
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(arguments, SECONDS)
         texts = (file.seek(0) or file.read() for file in (out, err))
         return subprocess.CompletedProcess(arguments, process.exitcode, *texts)
 

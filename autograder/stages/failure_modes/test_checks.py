@@ -432,6 +432,7 @@ OF_ONE_PROCESS = {
     "the order of a set": ("", f"{{{PIECES_IN_A_SET}}}"),
     "the number of the process": ("import os\n", "os.getpid()"),
     "a hash by another way": ("import builtins\n", "getattr(builtins, 'ha' 'sh')(str(model))"),
+    "the hour": ("from datetime import datetime\n", "datetime.now().isoformat()[:13]"),
     "the year": ("import time\n", "time.strftime('%Y')"),
     "the folder": ("import os\n", "os.getcwd()"),
     "a running number": ("SEEN = {}\n", "SEEN.setdefault(str(fields), len(SEEN))"),
