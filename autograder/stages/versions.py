@@ -72,8 +72,8 @@ def main() -> int:
     same = [name for name in now if name in before and before[name] != now[name] and before[name][0] == now[name][0]]
     if same and "--same-scores" not in sys.argv:
         print(
-            f"The code that decides scores has changed for {', '.join(same)}. Where scores can come out otherwise, raise "
-            f"the stage's version in {FILE.with_name('__init__.py')}; elsewhere: make versions SAME=--same-scores"
+            f"The code that decides scores has changed for {', '.join(same)}. Where scores can come out otherwise, "
+            f"raise the stage's version in {FILE.with_name('__init__.py')}; elsewhere: make versions SAME=--same-scores"
         )
         return 1
     FILE.write_text("".join(f"{name} {' '.join(rest)}\n" for name, rest in now.items()), encoding="utf-8")

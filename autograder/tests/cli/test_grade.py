@@ -15,6 +15,7 @@ from autograder.cli.grade import distribution, run, write_csv
 from autograder.grading.outcome import STALE, Line, Outcome
 from autograder.grading.records import Record
 from autograder.stages import UnknownStage
+from autograder.tests.command import autograder
 from autograder.tests.course import STAGE, Course
 from autograder.tests.marking import ENVIRONMENT, GRADE
 
@@ -172,6 +173,11 @@ def test_a_name_that_the_terminals_encoding_lacks_ends_no_run(built):
     assert run.returncode == 1 and "Traceback" not in run.stderr, run.stderr
     assert re.search(r"^  Zo\\xeb +NOT GRADED  save_and_reuse\.ipynb is not valid JSON", run.stdout, re.MULTILINE)
     assert re.fullmatch(r"04-save-and-reuse: 1 graded.*, 1 not graded, \d+ s", run.stdout.splitlines()[-1])
+
+
+def test_what_is_not_isolated_is_said_once_beside_what_a_script_reads(built):
+    run = autograder("grade", STAGE.name, cwd=built.folder, AUTOGRADER_SANDBOX="limits")
+    assert run.stderr.count("Not sandboxed: ") == 1 and "Not sandboxed" not in run.stdout
 
 
 def test_the_points_of_a_class_and_their_median():
