@@ -414,9 +414,11 @@ autograder.check("chatml-turns")
 # how many of the first ids are those whose rows it has. These rows are kept (`cut` gives a cache of the first n), and
 # the rest is computed.
 #
-# Three things to get right:
+# Four things to get right:
 #
 # - At least one token is computed, also when all ids are known.
+# - As in stage 3, the last of `n_new` ids is not fed: nothing is chosen after it. So it has no row that the next turn
+#   could reuse.
 # - The ids are compared, and never assumed. The answer that was generated and the same answer, decoded and encoded
 #   again, need not be the same ids.
 # - A message that is refused leaves nothing behind. When `advance_llama` raises for a prompt that is too long, the

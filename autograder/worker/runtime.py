@@ -168,9 +168,9 @@ class Runtime:
         method = getattr(self.handles[request["handle"]], request["name"])
         if not request.get("count"):
             return self._invoke(method, request)
-        from autograder.worker.counting import Meter
+        from autograder.worker.counting import OF_A_CHAT_MODEL, Meter
 
-        self.meter, self.noted = Meter(request["n_layer"]), []
+        self.meter, self.noted = Meter(request["n_layer"], *OF_A_CHAT_MODEL), []
         with self.meter.watching(self.namespace):
             reply = self._invoke(method, request)
         return {**reply, "tokens": self.meter.tokens, "noted": self.noted}

@@ -19,20 +19,28 @@ def grouped_attend(q, layer_cache):
 """
 
 _HEAD_BY_HEAD = """
+def attend(q, keys, values):
+    rows = []
+    for i, query in enumerate(q.astype(np.float64)):
+        seen = len(keys) - len(q) + i + 1
+        scores = keys[:seen] @ query / q.shape[1] ** 0.5
+        e = np.exp(scores - scores.max())
+        rows.append(e @ values[:seen] / e.sum())
+    return rows
+
+
 def grouped_attend(q, layer_cache):
-    n_head, n_query, head_dim = q.shape
-    n_kv_head, n_seq, _ = layer_cache.keys.shape
-    out = []
-    for h in range(n_head):
-        k, v = (a[h // (n_head // n_kv_head)].astype(np.float64) for a in (layer_cache.keys, layer_cache.values))
-        rows = []
-        for i in range(n_query):
-            seen = n_seq - n_query + i + 1
-            scores = k[:seen] @ q[h, i] / head_dim ** 0.5
-            e = np.exp(scores - scores.max())
-            rows.append(e @ v[:seen] / e.sum())
-        out.append(rows)
-    return np.array(out, np.float32)
+    of_head = np.arange(len(q)) // (len(q) // len(layer_cache.keys))
+    keys, values = layer_cache.keys[of_head], layer_cache.values[of_head]
+    return np.array([attend(*head) for head in zip(q, keys, values)], np.float32)
+"""
+
+_IN_PIECES = """
+def swiglu(x, mlp):
+    if len(x) > 16:
+        return np.concatenate([swiglu(x[:16], mlp), swiglu(x[16:], mlp)])
+    gate = x @ mlp.gate_proj.T
+    return (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * (x @ mlp.up_proj.T)) @ mlp.down_proj.T
 """
 
 _COMPLEX = """
@@ -83,6 +91,29 @@ def advance_llama(token_ids, position, weights, cache):
     for i, token_id in enumerate(token_ids):
         logits = one_token(token_id, position + i, weights, cache)
     return logits
+"""
+
+_LAST_ROW = """
+def advance_llama(token_ids, position, weights, cache):
+    c, positions = weights.config, np.arange(position, position + len(token_ids))
+    if not token_ids or position < 0 or positions[-1] >= c.n_ctx:
+        raise ValueError("no such positions")
+    if any(token_id not in range(c.n_vocab) for token_id in token_ids):
+        raise ValueError("no such token")
+    if "joined" not in vars(weights):
+        joined = [np.concatenate([b.attn.q_proj, b.attn.k_proj, b.attn.v_proj]).T for b in weights.blocks]
+        object.__setattr__(weights, "joined", joined)
+    x = weights.wte[token_ids]
+    for block, joined, layer in zip(weights.blocks, weights.joined, cache.layers):
+        heads = (rms_norm(x, block.norm_1, c.norm_eps) @ joined).reshape(len(x), -1, c.head_dim).swapaxes(0, 1)
+        q, k, v = np.split(heads, [c.n_head, c.n_head + c.n_kv_head])
+        layer.append(rotate(k, positions, c.rope_theta), v)
+        q = rotate(q, positions, c.rope_theta)
+        if block is weights.blocks[-1]:
+            x, q = x[-1:], q[:, -1:]
+        x = x + merge_heads(grouped_attend(q, layer)) @ block.attn.o_proj.T
+        x = x + swiglu(rms_norm(x, block.norm_2, c.norm_eps), block.mlp)
+    return rms_norm(x[-1], weights.norm_f, c.norm_eps) @ weights.head.T
 """
 
 _WRITTEN_OUT = """
@@ -144,9 +175,12 @@ class Chat:
 RIGHT = [
     Right("keys-repeated", "The plain way with repeated keys, complex numbers and silu as it is defined.",
           {"grouped-attend": _REPEATED, "rotate": _COMPLEX, "swiglu": _SILU}),
-    Right("head-by-head", "Loops over heads and queries, in float64.", {"grouped-attend": _HEAD_BY_HEAD}),
+    Right("head-by-head", "Loops over heads, by a helper called attend, and queries, in float64; recursion over rows.",
+          {"grouped-attend": _HEAD_BY_HEAD, "swiglu": _IN_PIECES}),
     Right("rotate-half", "The angles of all elements at once.", {"rotate": _ROTATE_HALF}),
     Right("token-by-token", "One token at a time, in float64.", {"advance-llama": _TOKEN_BY_TOKEN}),
+    Right("last-row", "The last block runs the last row alone; joined matrices are kept with the weights.",
+          {"advance-llama": _LAST_ROW}),
     Right("other-chat", "A chat that puts back what it changed, and a template written out.",
           {"chat": _STATEFUL_CHAT, "render-chatml": _WRITTEN_OUT}),
 ]  # fmt: skip

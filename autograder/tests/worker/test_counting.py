@@ -171,6 +171,28 @@ def generate(prompt_ids, n_new, weights):
     assert count(source.replace("attend", attend))[1] == CACHED
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "attend = lambda q: q\nrun = lambda x: [attend(head) for head in (x, x)]",  # head by head
+        "gelu = lambda x: [gelu(x[:3]), gelu(x[3:])] if len(x) > 3 else x\nrun = lambda x: gelu(x)",  # calls itself
+    ],
+)
+def test_rows_that_are_handled_in_parts_are_counted_once(part):
+    source = f"""
+import numpy as np
+{part}
+def advance(token_ids, weights):
+    for _ in weights.blocks:
+        run(np.zeros((len(token_ids), 3)))
+def generate(prompt_ids, n_new, weights):
+    for i in range(n_new):
+        advance(prompt_ids if i == 0 else [i % 7], weights)
+    return [i % 7 for i in range(n_new)]
+"""
+    assert count(source)[1] == CACHED
+
+
 def test_models_with_watched_weights_stay_alive_as_long_as_the_student():
     """Who keeps float64 copies by id() must never meet an id again that belonged to other weights."""
     source = """
