@@ -58,6 +58,10 @@ _MEANINGS = (
     ("'function' object", "a function stands there and is not called: parentheses or the line @property are missing"),
     ("has no setter", "a property is computed when it is read: store the array under another name"),
     ("can't set attribute", "a property is computed when it is read: store the array under another name"),
+    ("takes 0 positional arguments but 1", "a method's first parameter is self"),
+    ("'numpy.ndarray' object is not callable", "an array is not called: keys and values are read without parentheses"),
+    ("cannot be interpreted as an integer", "a shape or a range takes ints: / gives a float, and // an int"),
+    ("only integers, slices", "an index or an id is an int: argmax gives one, and max the number itself"),
     ("read-only", "the weights and what a check passes are not to be changed: make a new array"),
 )
 

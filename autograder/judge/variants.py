@@ -81,6 +81,7 @@ ATTENTION = {
     "scores-unscaled": _scaled(lambda q: 1.0),
     "scores-no-root": _scaled(lambda q: q.shape[2]),
     "scores-scaled-by-n-embd": _scaled(lambda q: math.sqrt(q.shape[0] * q.shape[2])),
+    "keys-summed": lambda q, k, v: right.attention(q, k, k),
     "keys-values-exchanged": lambda q, k, v: right.attention(q, v, k),
 }
 # Hidden scores that are set to a number, or lowered by one, which is not enough.
@@ -154,6 +155,7 @@ BLOCKS = {
     "no-residual": _block(_replaced, _replaced),
     "no-ln-1": _block(_bare, _pre),
     "no-ln-2": _block(_pre, _bare),
+    "mlp-of-old-x": lambda x, attend, mlp, ln_1, ln_2: x + attend(ln_1(x)) + mlp(ln_2(x)),
     "ln-1-twice": lambda x, attend, mlp, ln_1, ln_2: right.pre_norm(x, attend, mlp, ln_1, ln_1),
 }
 

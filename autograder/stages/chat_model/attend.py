@@ -9,6 +9,7 @@ from autograder.judge.bugs import MASK_WITHOUT_OFFSET, NO_CAUSAL_MASK, SCORES_UN
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import check
 from autograder.judge.variants import MASK_TOO_SMALL
+from autograder.judge.words import count
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
 from autograder.stages.chat_model.llama_cases import llamas
@@ -32,6 +33,7 @@ def grouped_heads(student, cases):
             q *= 400  # scores of a thousand
         if n_seq == 12:
             q[:, 7] = 0  # scores of exactly 0, which hide nothing
+        asked, cached = count(n_query, "query", "queries"), count(n_seq, "cached position")
         with sweep.at(n_seq):
             cache = student.make_cache(model, [tuple(kv)] * c.n_layer)
             layers = student.attribute(cache, "layers", returns="handle")
@@ -39,7 +41,7 @@ def grouped_heads(student, cases):
             sweep.close(
                 student.array("grouped_attend", q, layer), llama.attend(q.astype(np.float64), *kv),
                 name="grouped_attend", axes=("head", "query", "element"), suspects=suspects(q, *kv),
-                where=f"for {c.n_head} heads on {c.n_kv_head}, {n_query} queries and {n_seq} cached positions", **CLOSE,
+                where=f"for {c.n_head} heads on {c.n_kv_head}, {asked} and {cached}", **CLOSE,
             )  # fmt: skip
     sweep.finish()
     expect_large(student, cases)

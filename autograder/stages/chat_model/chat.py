@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from autograder.judge.framework import Failure, check
-from autograder.judge.words import tokens
+from autograder.judge.words import count, tokens
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE, chatml
@@ -181,7 +181,11 @@ def again(student, cases):
     expect_ids(student.method(chat, "send", turn.text, N_NEW, each, returns="ids"), turn.new_ids, "the first turn")
     called = student.attribute(spare, "messages")
     if not isinstance(called, list) or called != turn.new_ids:
-        raise Failure("each is called with each new id.", "It was called otherwise.", own.EACH_NOT_CALLED)
+        raise Failure(
+            "each is called with each new id.",
+            "The calls of each do not have the ids of the answer, in their order.",
+            own.EACH_NOT_CALLED,
+        )
     *_, noted = student.counted_method(
         begin(student, talk.model, True), "send", turn.text, N_NEW, NotesWork(), n_layer=talk.model.config.n_layer
     )
@@ -215,7 +219,9 @@ def expect_ids(new_ids, right, what):
         bug = own.END_KEPT if len(new_ids) == n + 1 else own.END_IGNORED
     same = next((i for i, (a, b) in enumerate(zip(new_ids, right, strict=False)) if a != b), min(len(new_ids), n))
     raise Failure(
-        None, f"In {what}, {len(new_ids)} ids came back where {n} are right, and the first {same} agree.", bug
+        None,
+        f"In {what}, the answer begins with {same} of the {count(n, 'right id')}, and has {len(new_ids)} in all.",
+        bug,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.judge.framework import Failure, check
+from autograder.judge.words import count
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.shared import DEFAULT_SYSTEM, END, STAGE, START, chatml
 
@@ -68,8 +69,8 @@ def expect_text(text, messages, prompt):
     has = "a" if messages[0]["role"] == "system" else "no"
     raise Failure(
         None,
-        f"For {len(messages)} messages with {has} system message, add_generation_prompt={prompt}, the text has "
-        f"{len(text)} characters instead of {len(right)} and differs from character {at} on.",
+        f"For {count(len(messages), 'message')} with {has} system message, add_generation_prompt={prompt}, the text "
+        f"has {count(len(text), 'character')} instead of {len(right)} and differs from character {at} on.",
         bug,
     )
 

@@ -10,6 +10,7 @@ from autograder.judge.bugs import KEYS_VALUES_SWAPPED, POSITIONS_RESET
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
+from autograder.judge.words import count, tokens
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import LlamaReference, rotate
 from autograder.stages.chat_model.llama_cases import JudgeLlama, deep_llama, llamas, random_judge_llama
@@ -40,7 +41,7 @@ def llama_recompute(student, cases):
                     sweep.close(
                         advance(student, ids[n : n + size], n, model, cache), expected[n + size - 1],
                         name="advance_llama", axes=("id",), suspects=suspects(model.weights, ids[: n + size]),
-                        where=f"for {size} of {n + size} tokens on {model.about}",
+                        where=f"for {size} of {tokens(n + size)} on {model.about}",
                     )  # fmt: skip
                 n += size
     sweep.finish()
@@ -94,7 +95,7 @@ def llama_positions(student, cases):
         reset = model.reference.run(ids[n:], past=saved, positions=range(n_new)).logits[-1]
         expect_close(
             advance(student, ids[n:], n, model, cache), right.logits[-1], name="advance_llama", axes=("id",),
-            where=f"for {n_new} tokens after {n} on {model.about}",
+            where=f"for {tokens(n_new)} after {n} on {model.about}",
             suspects=[(POSITIONS_RESET, lambda reset=reset: reset)],
         )  # fmt: skip
         for wrong in (0, n + 1, n - 1):
@@ -106,7 +107,7 @@ def llama_positions(student, cases):
                 if error.refusal:
                     continue
                 raise
-            where = f"for {n_new} tokens at position {wrong} after {n} cached ones on {model.about}"
+            where = f"for {tokens(n_new)} at position {wrong} after {count(n, 'cached one')} on {model.about}"
             if matches(moved, right.logits[-1]):
                 raise Failure(
                     "A wrong position gives wrong logits, or an error.",
@@ -142,4 +143,4 @@ def expect_rows(rows, expected, model: JudgeLlama) -> None:
             suspects=[(own.VALUES_TURNED, lambda v=v, p=positions: rotate(v, p, c.rope_theta))],
         )  # fmt: skip
     if len(rows) != len(expected):
-        raise Failure(None, f"The cache has {len(rows)} layers, and the model has {len(expected)}.")
+        raise Failure(None, f"The cache has {count(len(rows), 'layer')}, and the model has {len(expected)}.")

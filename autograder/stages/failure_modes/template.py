@@ -8,6 +8,7 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
+from autograder.judge.words import count
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
     ODD_CONTENTS,
@@ -60,7 +61,7 @@ def _asked(talk: Talk) -> list[tuple[int, dict[str, bool]]]:
 def turn_is_a_prefix(student: Student, cases: Cases) -> None:
     """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
     for kind, talk in _talks(cases):
-        where = f"in a conversation of {len(talk)} messages, with {kind}"
+        where = f"in a conversation of {count(len(talk), 'message')}, with {kind}"
         try:
             values = student.each_plain("render_chat", [((talk[:n],), kwargs) for n, kwargs in _asked(talk)])
         except StudentError as error:
@@ -97,4 +98,6 @@ def _difference(talk: Talk, texts: list[str], right: list[str]) -> str:
     wrong = next(i for i, (text, wanted) in enumerate(zip(texts, right, strict=True)) if text != wanted)
     n, what = divmod(wrong, len(NAMED))
     what = ("without the argument add_generation_prompt", "without the generation prompt", "with it")[what]
-    return f"{n} messages {what} are not START, role, newline and content for each and nothing else"
+    return (
+        f"The string of {count(n, 'message')} {what} is not START, role, newline and content for each and nothing else"
+    )

@@ -21,6 +21,12 @@ GELU_BRACKET = define(
     "the factor multiplies both terms inside the tanh, and 0.5 * x multiplies 1 plus the tanh.",
     look="the parentheses of the formula",
 )
+GELU_POWER = define(
+    "gelu-power",
+    "no cube in GELU",
+    "It looks as if x were not raised to the third power inside the tanh: x**3 is the cube, x * 3 and x**2 are not.",
+    look="the powers in the formula",
+)
 GELU_PLACE = define(
     "gelu-place",
     "GELU not between the layers",
@@ -57,6 +63,18 @@ NORM_AXIS = define(
     "It looks as if the mean and the variance were not taken along the last axis: each row has its own (axis=-1, "
     "keepdims=True).",
     look="the mean and the variance",
+)
+NORM_NO_ROOT = define(
+    "norm-without-root",
+    "layer norm divides by the variance",
+    "It looks as if the rows were divided by the variance: divide by the root of variance + eps.",
+    look="what the rows are divided by",
+)
+NORM_NOT_CENTERED = define(
+    "norm-not-centered",
+    "layer norm leaves the mean in",
+    "It looks as if x were divided with its mean still in it: divide x - mean.",
+    look="the mean",
 )
 MASK_STRICT = define(
     "mask-strict",
@@ -113,6 +131,18 @@ NO_LN_1 = define(
     "no-ln-1", "no ln_1", "It looks as if attention read x without ln_1 before it.", look="the layer norms"
 )
 NO_LN_2 = define("no-ln-2", "no ln_2", "It looks as if the MLP read x without ln_2 before it.", look="the layer norms")
+MLP_OF_OLD_X = define(
+    "mlp-of-old-x",
+    "the MLP reads the block's input",
+    "It looks as if the MLP read the x from before attention: add attention's result first, and normalize that sum.",
+    look="what the MLP reads",
+)
+SOFTMAXED = define(
+    "probabilities-for-logits",
+    "probabilities in place of logits",
+    "These are probabilities: forward returns the logits, without a softmax.",
+    look="what is returned",
+)
 LIMIT_IGNORED = define(
     "limit-ignored",
     "more than n_ctx tokens accepted",
@@ -137,6 +167,13 @@ ARGMAX_OF_ALL_ROWS = define(
     "The id that was fed is not in the vocabulary. It looks as if argmax were taken of all rows at once: take it of "
     "the last row alone.",
     look="the row that argmax is taken of",
+)
+ONE_TOKEN_DECIDES = define(
+    "one-token-decides",
+    "one token alone decides the next",
+    "Each new id is decided by one token alone: feed the whole sequence each time, and take argmax of the last row of "
+    "the logits, [-1].",
+    look="what is fed, and which row argmax is taken of",
 )
 
 SCORES: tuple[Suspect, ...] = (  # of attention as a function of q, k and v
@@ -165,6 +202,7 @@ BLOCK: tuple[Suspect, ...] = (
     (NO_LN_1, "no-ln-1"),
     (NO_LN_2, "no-ln-2"),
     (bugs.LN_1_TWICE, "ln-1-twice"),
+    (MLP_OF_OLD_X, "mlp-of-old-x"),
     *((GELU_PLACE, name) for name in ("gelu-missing", "gelu-last")),
     *ATTENTION,
 )

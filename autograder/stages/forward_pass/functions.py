@@ -26,6 +26,10 @@ _BRACKETS = (  # of 0.5 * x * (1 + tanh(_C * (x + _K * x**3)))
     lambda x: 0.5 * x * 1 + np.tanh(_C * (x + _K * x**3)),
     lambda x: 0.5 * x + np.tanh(_C * (x + _K * x**3)) * x,
 )
+_POWERS = (
+    lambda x: 0.5 * x * (1 + np.tanh(_C * (x + _K * 3 * x))),
+    lambda x: 0.5 * x * (1 + np.tanh(_C * (x + _K * x**2))),
+)
 
 
 @check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form", watches=("gelu",))
@@ -43,6 +47,7 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
             axes=axes,
             suspects=[
                 (own.GELU_EXACT, lambda x=x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
+                *((own.GELU_POWER, lambda x=x, wrong=wrong: wrong(x.astype(np.float64))) for wrong in _POWERS),
                 *((own.GELU_BRACKET, lambda x=x, wrong=wrong: wrong(x.astype(np.float64))) for wrong in _BRACKETS),
             ],
             atol=6e-6,  # 0.0447 for 0.044715 is up to 9e-6 away, the exact GELU 5e-4, float32 less than 1e-6
@@ -88,14 +93,24 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
 
 
 def _wrong_norms(x, weight, bias):
-    def norm(axis=-1, ddof=0, eps=1e-5, outside=0.0):
-        deviation = np.sqrt(np.var(x, axis, np.float64, ddof=ddof, keepdims=True) + eps) + outside
-        return (x - np.mean(x, axis, np.float64, keepdims=True)) / deviation * weight + bias
+    def norm(axis=-1, spread=-1, ddof=0, eps=1e-5, outside=0.0, power=0.5, center=True):
+        """axis: along which the mean is taken; spread: along which the squares are."""
+        mean = np.mean(x, axis, np.float64, keepdims=True)
+        squares = np.square(x - mean)
+        n = squares.size // np.mean(squares, spread, keepdims=True).size
+        variance = np.sum(squares, spread, keepdims=True) / (n - ddof)
+        return (x - mean * center) / ((variance + eps) ** power + outside) * weight + bias
 
     for bug, wrong in (
         *((own.NORM_EPS, {"eps": eps}) for eps in (1e-12, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)),
         (own.NORM_SAMPLE, {"ddof": 1}),
         (own.NORM_EPS_OUTSIDE, {"eps": 0.0, "outside": 1e-5}),
-        *((own.NORM_AXIS, {"axis": axis}) for axis in (None, *range(x.ndim - 1))),
+        (own.NORM_NO_ROOT, {"power": 1.0}),
+        (own.NORM_NOT_CENTERED, {"center": False}),
+        *(
+            (own.NORM_AXIS, dict.fromkeys(names, axis))
+            for axis in (None, *range(x.ndim - 1))
+            for names in (("axis", "spread"), ("axis",), ("spread",))
+        ),
     ):
         yield bug, lambda wrong=wrong: norm(**wrong)

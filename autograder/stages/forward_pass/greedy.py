@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
@@ -12,6 +14,11 @@ from autograder.stages.forward_pass.shared import STAGE, refuses, right_at
 
 NAME = "generate_recompute"
 FORWARD_WRONG = "The logits of forward are wrong there too, so look at its checks first."
+
+ONE_TOKEN = (  # the row that decides, by the function that gives the logits of ids: the first, or the newest's alone
+    lambda logits, ids: logits(ids)[0],
+    lambda logits, ids: logits(ids[-1:])[-1],
+)
 
 
 @check(stage=STAGE, id="generate-greedy", points=2, title=f"{NAME} returns the greedy ids", watches=(NAME,))
@@ -63,4 +70,14 @@ def _bug(student: Student, request: Request, answer: Answer) -> Bug | None:
             return own.ARGMAX_OF_ALL_ROWS if right_at(student, request.model, request.prompt) else None
         fits = len(request.prompt) + request.n_new - 1 == config.n_ctx
         return own.LIMIT_TOO_LOW if answer.refusal and fits else None
-    return own.PROMPT_RETURNED if request.with_prompt(answer) else None
+    if request.with_prompt(answer):
+        return own.PROMPT_RETURNED
+    return own.ONE_TOKEN_DECIDES if any(answer == _chosen(request, row) for row in ONE_TOKEN) else None
+
+
+def _chosen(request: Request, row: Callable) -> list[int]:
+    """The new ids, when row(logits, ids) decides each of them."""
+    ids = list(request.prompt)
+    for _ in range(request.n_new):
+        ids.append(int(row(request.model.reference.logits, ids).argmax()))
+    return ids[len(request.prompt) :]

@@ -11,7 +11,7 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
-from autograder.judge.reference import Reference, gelu, layer_norm
+from autograder.judge.reference import Reference, gelu, layer_norm, softmax
 from autograder.judge.student import Student, StudentError
 from autograder.judge.variants import suspects_from
 from autograder.judge.words import count, tokens
@@ -105,6 +105,7 @@ def _wrong_logits(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Call
         positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
         yield bugs.positions_shifted(shift), lambda p=positions: logits(ids, positions=p)
     yield from suspects_from(own.FORWARD, model.reference, Reference.logits, ids)
+    yield own.SOFTMAXED, lambda: softmax(logits(ids))
     yield own.LN_F_IN_LOOP, lambda: _ln_f_in_loop(model.reference, ids)
 
 

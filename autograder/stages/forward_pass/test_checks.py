@@ -75,8 +75,8 @@ MASK = "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)"
         ("split-heads", "(n_seq, n_head, n_embd", "(n_head, n_seq, n_embd", "forward-limits", None),  # runs for 3 ids
         ("transformer-block", "x = x + causal", "x = causal", "block-pre-norm", "no-residual"),
         ("transformer-block", "return x + feed", "return feed", "block-pre-norm", "no-residual"),
-        ("gelu", "x * x * x", "x * x", "gelu-tanh", None),
-        ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x - x.mean()", "layer-norm-rows", None),
+        ("gelu", "x * x * x", "x * x", "gelu-tanh", "gelu-power"),
+        ("layer-norm", "x - x.mean(axis=-1, keepdims=True)", "x - x.mean()", "layer-norm-rows", "norm-wrong-axis"),
         ("forward", "in weights.blocks", "in weights.blocks[::-1]", "forward-recompute", None),
         ("forward", "in weights.blocks", "in weights.blocks[:1]", "forward-recompute", None),
         ("forward", "weights.wpe[:n_seq]", "weights.wpe[-n_seq:]", "forward-recompute", None),

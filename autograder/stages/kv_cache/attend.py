@@ -15,7 +15,7 @@ from autograder.judge.reference import attention
 from autograder.judge.student import Handle, StudentError
 from autograder.judge.variants import ATTENTION, MASK_TOO_SMALL
 from autograder.stages.forward_pass.bugs import FINITE_MASKS, SCORES, SOFTMAX_OVERFLOW
-from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE
+from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE, KEYS_SUMMED
 from autograder.stages.kv_cache.shared import STAGE, configs, equal, normal, read_layer, rows_if_any
 
 AXES = ("head", "query", "element")
@@ -25,6 +25,7 @@ SUSPECTS = (
     *SCORES,
     (MASK_WITHOUT_OFFSET, "mask-without-offset"),
     (KEYS_VALUES_SWAPPED, "keys-values-exchanged"),
+    (KEYS_SUMMED, "keys-summed"),
 )
 
 

@@ -39,6 +39,18 @@ ROWS_CUT_OFF = define(
     "array short without an error, so the buffer has to grow first.",
     look="the end of the filled part",
 )
+ONE_FOR_BOTH = define(
+    "one-array-for-both",
+    "keys and values hold the same rows",
+    "keys and values hold the same rows: append gets k for the keys and v for the values.",
+    look="which array is stored where",
+)
+JOINED_WRONG = define(
+    "joined-along-wrong-axis",
+    "rows joined along the wrong axis",
+    "The rows are joined along another axis than that of the positions, which is the second: axis=1.",
+    look="how the rows are joined",
+)
 LAYERS_SHARED = define(
     "layers-are-one-object",
     "all layers are one LayerCache",
@@ -69,6 +81,12 @@ CLONE_NOT_RETURNED = define(
     "clone returns None",
     "clone() has to return the new cache: its return looks missing.",
     look="what is returned",
+)
+KEYS_SUMMED = define(
+    "keys-summed",
+    "the keys summed up in place of the values",
+    "It looks as if the weights were multiplied with the keys: what is summed up are the values.",
+    look="what the weights are multiplied with",
 )
 ATTEND_CHANGES_CACHE = define(
     "attend-changes-cache",

@@ -126,6 +126,10 @@ class Filling:
 def _suspects(got: list, right: list, chunks: list) -> Iterator[tuple[Bug, list[np.ndarray]]]:
     """Common wrong keys and values, each with its bug."""
     yield KEYS_VALUES_SWAPPED, right[::-1]
+    yield from ((own.ONE_FOR_BOTH, [one, one]) for one in right)
+    if len({chunk[0].shape for chunk in chunks}) == 1 < len(chunks):
+        for axis in (0, 2):
+            yield own.JOINED_WRONG, [np.concatenate(parts, axis=axis) for parts in zip(*chunks, strict=True)]
     yield HALF_PRECISION, [a.astype(np.float16).astype(np.float64) for a in right]
     if len(chunks) > 1:
         yield own.ONLY_NEWEST, chunks[-1]

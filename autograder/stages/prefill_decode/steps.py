@@ -8,6 +8,7 @@ from autograder.judge.cases import Cases
 from autograder.judge.compare import expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student
+from autograder.judge.words import count
 from autograder.stages.prefill_decode.shared import STAGE
 
 
@@ -27,10 +28,12 @@ def step_cached_block(student: Student, cases: Cases) -> None:
         cache = student.handle("LayerCache")
         for start, end in zip((0, *ends), ends, strict=False):
             rows = student.array(name, x[start:end], block, model.config.n_head, cache)
-            where = f"for {end - start} new rows after {start} cached ones"
+            where = f"for {count(end - start, 'new row')} after {count(start, 'cached one')}"
             expect_close(rows, expected[start:end], name=name, where=where, axes=("row", "feature"))
             if student.length(cache) != end:
-                raise Failure(None, f"After {end} rows the cache has {student.length(cache)} positions.")
+                raise Failure(
+                    None, f"After {count(end, 'row')} the cache has {count(student.length(cache), 'position')}."
+                )
 
 
 @check(stage=STAGE, id="step-advance", points=0, title="advance carries new tokens through the whole model")
@@ -41,5 +44,5 @@ def step_advance(student: Student, cases: Cases) -> None:
     cache = student.handle("ModelCache", model.config.n_layer)
     for start, end in ((0, 3), (3, 4), (4, 6)):
         logits = student.array("advance", ids[start:end], start, model, cache)
-        where = f"for {end - start} new tokens at position {start}"
+        where = f"for {count(end - start, 'new token')} at position {start}"
         expect_close(logits, model.reference.logits(ids[:end])[-1], name="advance", where=where, axes=("id",))

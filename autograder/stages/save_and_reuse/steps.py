@@ -9,6 +9,7 @@ from autograder.judge.compare import expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import attention
 from autograder.judge.student import Student, StudentError
+from autograder.judge.words import count
 from autograder.stages.save_and_reuse.shared import STAGE
 
 
@@ -77,6 +78,6 @@ def step_attend_shared(student: Student, cases: Cases) -> None:
         student.array("attend_shared", q, layer),
         attention(q, k, v),
         name="attend_shared",
-        where=f"for {n_query} queries after a prefix of {n_prefix}",
+        where=f"for {count(n_query, 'query', 'queries')} after a prefix of {n_prefix}",
         axes=("head", "query", "feature"),
     )
