@@ -116,7 +116,8 @@ autograder.attention_charts.row_through_block(weights, token_ids, words, positio
 # - **`mlp`** works on the sum, brought to a standard size again. It is **added** too. What comes out enters the next
 #   block.
 #
-# Change `position`, or add `layer=5` and `head=2`, and run it again.
+# Change `position`, or add `layer=5` (the sixth block: blocks and heads are counted from 0) and `head=2`, and run it
+# again.
 #
 # Here are the sizes of the model that you use, and the names of its arrays.
 

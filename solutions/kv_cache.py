@@ -113,7 +113,7 @@ for layer in (0, 5, 11):
 
 # %% tags=["chart"]
 which_rows = autograder.guess(
-    "The token at position 4 is replaced by another. Whose keys change, in the layers above the first?",
+    "The token at position 4 is replaced by another. Whose keys change, in the layers after the first?",
     choices=["position 4 alone", "positions 4 and later", "all positions"],
 )
 which_rows

@@ -243,10 +243,10 @@ autograder.check("saved-stays-pristine")
 autograder.check("requests-in-turn")
 
 # %% [markdown]
-# **Real reuse.** The check changes the saved keys or values of one layer, and the answer must change as the model's
-# does. It also puts other numbers into those rows of `wpe` that only the prefix needs: reuse never reads them. The
-# check fills such caches itself, through `ModelCache` and `append`, so your function can rely on `layers`, `keys`,
-# `values` and `clone()`, and on nothing else that you may have attached to a cache.
+# **Real reuse.** The check changes the saved keys or values of one layer. Your logits must then be those that the model
+# gives with the changed rows. It also puts other numbers into those rows of `wpe` that only the prefix needs: reuse
+# never reads them. The check fills such caches itself, through `ModelCache` and `append`, so your function can rely on
+# `layers`, `keys`, `values` and `clone()`, and on nothing else that you may have attached to a cache.
 
 # %% check="cache-is-used"
 autograder.check("cache-is-used")
