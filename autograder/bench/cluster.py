@@ -3,7 +3,7 @@
     python -m autograder.bench.cluster [--n 40] [--workers 1 2 4]
 
 Throughput with so many worker processes, and what each submission costs the one process that hands out jobs and stores
-marks.
+scores.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from autograder.cli.errors import EXIT_STOPPED
 from autograder.cli.errors import report as report_error
 
 app = typer.Typer(
@@ -202,7 +203,7 @@ def _end_tidily() -> None:
     """Take SIGTERM as an interrupt from the keyboard.
 
     systemd, batch schedulers and `timeout` send it, and Python obeys without a clean-up: the folders of the students'
-    processes would stay in /tmp, and half-written files beside the marks.
+    processes would stay in /tmp, and half-written files beside the scores.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -214,5 +215,9 @@ def run() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except (Exception, KeyboardInterrupt) as error:
+    except SystemExit as end:
+        if end.code == EXIT_STOPPED:
+            print("\nStopped.", file=sys.stderr)
+        raise
+    except Exception as error:
         sys.exit(report_error(error))

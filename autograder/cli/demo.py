@@ -26,7 +26,7 @@ _ENDS = ("Setting destination file permissions", "Removing failed assignment")
 
 
 def run(stage: str | None, folder: Path, everything: bool = False, console: Console | None = None) -> int:
-    """Build the course in `folder`, hand in the sample class (or every sample submission), mark it, show the marks."""
+    """Build the course in `folder`, hand in the sample class (or every sample), grade it, show the scores."""
     require_checkout("autograder demo")
     stages = (with_checks(find_stage(stage)),) if stage else GRADED_STAGES
     refuse_foreign(folder)

@@ -6,6 +6,7 @@ import sys
 
 EXIT_FAILED = 1  # the command did its work, and what it looked at is not right
 EXIT_USAGE = 2  # the command could not do its work as asked
+EXIT_STOPPED = 130  # typer's, for an interrupt from the keyboard
 
 
 class UserError(Exception):
@@ -35,9 +36,6 @@ def is_for_people(error: BaseException) -> bool:
 
 def report(error: BaseException) -> int:
     """Print the error's sentence to stderr and give the exit status; raises what is not for people."""
-    if isinstance(error, KeyboardInterrupt):
-        print("\nStopped.", file=sys.stderr)
-        return 130
     if not is_for_people(error):
         raise error
     print(f"autograder: {error}", file=sys.stderr)

@@ -30,6 +30,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from autograder.grading.grade import GradingError
 from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.submission import Marked, submitted_notebook
+from autograder.judge.words import count
 from autograder.notebooks.document import read_bytes
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import SandboxMissing, find_isolation
@@ -62,7 +63,7 @@ class Cluster:
             self._client.close()
             raise ClusterProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
         self.window = max(AHEAD * threads, 16)  # workers may be added
-        self.notice = f"Grading on {threads} threads of Dask workers; dashboard: {self._client.dashboard_link}"
+        self.notice = f"Grading on {count(threads, 'thread')} of Dask workers; dashboard: {self._client.dashboard_link}"
         self._stage = marking.stage
         shared = _pack(marking)
         self._name = hashlib.sha256(shared).hexdigest()

@@ -122,7 +122,9 @@ def _parse_json(text: str, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         hint = (
-            "; it holds the marks of a merge conflict" if re.search(r"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE) else ""
+            "; it holds the markers of a merge conflict"
+            if re.search(r"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)
+            else ""
         )
         raise NotebookError(
             f"{name} is not valid JSON (line {error.lineno}){hint}, and JupyterLab cannot open it either; take a whole "

@@ -303,7 +303,7 @@ CASES = [
     # What cannot be graded
     Case("invalid-json", reason=f"{NAME} is not valid JSON (line 3)", file=lambda path: path.write_text('{\n "cells": [\n  {"cell_type": oops')),
     Case("cut-off", reason=f"{NAME} is not valid JSON", file=rewritten(lambda text: text.encode()[: len(text) // 2])),
-    Case("merge-conflict", reason="it holds the marks of a merge conflict",
+    Case("merge-conflict", reason="it holds the markers of a merge conflict",
          file=rewritten(lambda text: ("<<<<<<< HEAD\n" + text + "\n=======\n>>>>>>> main\n").encode())),
     Case("empty-file", reason=f"{NAME} is empty; save the notebook again.", file=lambda path: path.write_text("")),
     Case("not-a-notebook", reason=f"{NAME} is not a text file in UTF-8", file=lambda path: path.write_bytes(b"%PDF-1.7\xff\xfe\x00")),

@@ -195,7 +195,7 @@ def test_a_notebook_with_merge_marks_is_refused_as_in_marking(student):
     notebook = student({})
     notebook.write_text("<<<<<<< HEAD\n" + notebook.read_text(encoding="utf-8"), encoding="utf-8")
     result = autograder("test", cwd=notebook.parent)
-    assert result.returncode == 2 and "it holds the marks of a merge conflict" in result.stderr
+    assert result.returncode == 2 and "it holds the markers of a merge conflict" in result.stderr
 
 
 def test_a_python_file_is_checked_as_well(student):

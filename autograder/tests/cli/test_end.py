@@ -36,7 +36,7 @@ def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command)
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=90)
     shutil.rmtree(course.path("looping").parent.parent)
-    assert process.returncode == 130 and "Traceback" not in said, said
+    assert process.returncode == 130 and "Traceback" not in said and said.endswith("\nStopped.\n"), said
     assert list(tmp_path.glob("autograder-*")) == []
 
 
