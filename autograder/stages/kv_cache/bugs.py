@@ -42,8 +42,8 @@ ROWS_CUT_OFF = define(
 ONE_FOR_BOTH = define(
     "one-array-for-both",
     "keys and values hold the same rows",
-    "keys and values hold the same rows: append gets k for the keys and v for the values.",
-    look="which array is stored where",
+    "keys and values hold the same rows: one of the two is stored, or returned, in place of the other.",
+    look="which array is stored and returned where",
 )
 JOINED_WRONG = define(
     "joined-along-wrong-axis",

@@ -260,6 +260,8 @@ IN_ONE_CELL = {
         ("keys-stored-twice", "A line pasted and half changed: the values are the keys.", ROWS_WRONG,
          "one-array-for-both", "self._values[:, self._length : end] = v",
          "self._values[:, self._length : end] = k"),
+        ("values-returned-as-keys", "keys returns the values.", ROWS_WRONG, "one-array-for-both", _KEYS, _VALUES),
+        ("keys-returned-as-values", "values returns the keys.", ROWS_WRONG, "one-array-for-both", _VALUES, _KEYS),
         ("joined-along-the-heads", "The rows are joined along the first axis.", ROWS_WRONG, "joined-along-wrong-axis",
          _KEYS, "return np.concatenate(np.split(self._keys[:, : self._length], self._length, axis=1))",
          _VALUES, "return np.concatenate(np.split(self._values[:, : self._length], self._length, axis=1))"),
