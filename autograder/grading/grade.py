@@ -159,13 +159,14 @@ class _Session:
             if gone.timed_out:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
-        reply = self._placed(self._hide(reply) if self._hide else reply)
+        reply = self._told(reply)
         if (error := reply.get("error")) and (name := _missing_name(error)):
             return reply | {"error": error | self._why_missing(name)}
         return reply
 
-    def _placed(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """The reply; where it tells of an error, with the cell called what a student sees."""
+    def _told(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply without what is hidden; where it tells of an error, with the cell called what a student sees."""
+        reply = self._hide(reply) if self._hide else reply
         where = (reply.get("error") or {}).get("where")
         if not where:
             return reply
@@ -254,8 +255,7 @@ class _Session:
                 self._note_cell_error(cell, error)
 
     def _note_cell_error(self, cell: Cell, error: dict[str, Any]) -> None:
-        reply = {"error": error}
-        error = self._placed(self._hide(reply) if self._hide else reply)["error"]
+        error = self._told({"error": error})["error"]
         described = StudentError(called(self._seen[cell.label]), error)
         if described.type in _NOT_PARSED:
             self.not_parsed.add(cell.label)
