@@ -19,7 +19,7 @@ def pytest_configure(config):
     if "AUTOGRADER_TESTS" not in os.environ:
         os.environ["AUTOGRADER_TESTS"] = tempfile.mkdtemp(prefix="autograder-tests-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop("AUTOGRADER_TESTS")))
-    os.environ.setdefault("AUTOGRADER_JOBS", "1")  # tests run side by side already, and each marker takes a second
+    os.environ.setdefault("AUTOGRADER_JOBS", "1")  # tests run side by side already, and each grader takes a second
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,7 +16,7 @@ class SeedError(ValueError):
 
 
 def course_secret(course: Path) -> bytes:
-    """The course's secret, made when there is none. It is never overwritten: marks given with it stay repeatable."""
+    """The course's secret, made when there is none. It is never overwritten: scores given with it stay repeatable."""
     path = course / FILE_NAME
     try:
         if not path.exists():

@@ -45,7 +45,7 @@ c.FileNameCollectorPlugin.named_regexp = (
 # The page of feedback says which check, and what nobody has graded yet
 c.GenerateFeedback.exporter_class = "autograder.feedback.page.FeedbackExporter"
 c.GenerateFeedback.preprocessors = [
-    "autograder.feedback.page.ShowMarks",
+    "autograder.feedback.page.ShowScores",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 

@@ -23,10 +23,10 @@ from autograder.bench.cluster import Meter, Run, grade, line, make_class
 from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
 from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.grading import cluster
-from autograder.grading.marker import HandedIn, Markers, Marking
+from autograder.grading.graders import Graders, Grading, HandedIn
 from autograder.grading.outcome import Watcher
 from autograder.grading.records import GRADED, each_record
-from autograder.grading.submission import Marked
+from autograder.grading.submission import Graded
 from autograder.stages import Stage, find_stage
 from autograder.toolkit.threads import use_one_thread
 
@@ -37,7 +37,7 @@ SHOWN_AT = (0.1, 0.5, 1.0)  # the memory
 
 @dataclass(frozen=True)
 class Simulated:
-    """The second run. wrong: how many marks were lost or replaced. mb: the memory at each part of the class."""
+    """The second run. wrong: how many scores were lost or replaced. mb: the memory at each part of the class."""
 
     run: Run
     before: int  # submissions that the killed run had stored
@@ -47,7 +47,7 @@ class Simulated:
 
 
 def simulate(folder: Path, stage: Stage, number: int, threads: int, seconds: float, db: str | None = None) -> Simulated:
-    """A class whose marking takes so many seconds and no processor. db: a gradebook's URL, if not in a file."""
+    """A class whose grading takes so many seconds and no processor. db: a gradebook's URL, if not in a file."""
     course, private = folder / "simulated", folder / "cluster-simulated"
     make_class(course, stage, number, db)
     private.mkdir()
@@ -73,25 +73,25 @@ def grade_simulated(course: Path, stage_name: str, address: str, seconds: float,
     """Grade the class, where a cluster's workers wait for so many seconds, and all give the same scores."""
     stage = find_stage(stage_name)
     one = next((course / "submitted").iterdir()) / stage.assignment
-    mark, pack = cluster._mark, cluster._pack
-    cluster._mark = stub
-    cluster._pack = lambda marking: pickle.dumps((seconds, pickle.dumps((True, grade_here(marking, one)))))
+    real = cluster._grade, cluster._pack
+    cluster._grade = stub
+    cluster._pack = lambda grading: pickle.dumps((seconds, pickle.dumps((True, grade_here(grading, one)))))
     try:
         grade(course, stage, address, watcher)
     finally:
-        cluster._mark, cluster._pack = mark, pack
+        cluster._grade, cluster._pack = real
 
 
-def grade_here(marking: Marking, folder: Path) -> Marked:
-    markers = Markers(marking, jobs=1)
+def grade_here(grading: Grading, folder: Path) -> Graded:
+    graders = Graders(grading, jobs=1)
     try:
-        return markers.mark(HandedIn(folder, b"the key of a student who is not there"))
+        return graders.grade(HandedIn(folder, b"the key of a student who is not there"))
     finally:
-        markers.close()
+        graders.close()
 
 
 def stub(job: object, shared: bytes) -> bytes:
-    """In a worker, in place of marking."""
+    """In a worker, in place of grading."""
     seconds, answer = pickle.loads(shared)
     time.sleep(seconds)
     return answer

@@ -50,7 +50,7 @@ class LocalCluster:
 
     def close(self) -> None:
         for process in (*self.workers, self.scheduler):
-            process.kill()  # the markers of a worker see that it is gone, and end by themselves
+            process.kill()  # the graders of a worker see that it is gone, and end by themselves
         for process in (*self.workers, self.scheduler, self._drain):
             process.wait()
         self._log.close()

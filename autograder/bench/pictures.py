@@ -43,7 +43,7 @@ line-height: {line_height}px; }}
 def write_pictures(reuse: Sequence[Reuse], weights: Any) -> None:
     IMAGES.mkdir(exist_ok=True)
     reuse_chart(reuse, weights).save(IMAGES / "reuse.png")
-    (IMAGES / "marked.svg").write_text(marked_class(), encoding="utf-8")
+    (IMAGES / "graded.svg").write_text(graded_class(), encoding="utf-8")
 
 
 def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
@@ -63,10 +63,10 @@ def reuse_chart(results: Sequence[Reuse], weights: Any) -> Chart:
     )
 
 
-def marked_class() -> str:
+def graded_class() -> str:
     """The table at the end of `make demo`, for one stage, as an SVG."""
     from autograder.cli.demo import run
-    from autograder.cli.marks_table import gradebook_scores, marks_table
+    from autograder.cli.scores_table import gradebook_scores, scores_table
     from autograder.grading.records import read_records
     from autograder.stages import find_stage
 
@@ -74,14 +74,14 @@ def marked_class() -> str:
     with tempfile.TemporaryDirectory() as temporary:
         course = Path(temporary) / "class"
         run(STAGE, course, console=Console(quiet=True))
-        table = marks_table(
+        table = scores_table(
             stage, read_records(course / "autograded", stage.assignment), gradebook_scores(course, stage)
         )
     console = Console(record=True, width=92, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(table)
     from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
-    return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="marked")
+    return console.export_svg(title=STAGE, theme=DEFAULT_TERMINAL_THEME, code_format=_SVG, unique_id="graded")
 
 
 def page_with(page: str, title: str, where: str, tables: Sequence[Table]) -> str:

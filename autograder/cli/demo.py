@@ -1,4 +1,4 @@
-"""`autograder demo`: a sample class, marked by nbgrader as a teaching assistant would mark it."""
+"""`autograder demo`: a sample class, graded by nbgrader as a teaching assistant would grade it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from autograder.cli.build import require_checkout
 from autograder.cli.errors import UserError
 from autograder.cli.find import with_checks
-from autograder.cli.marks_table import gradebook_scores, marks_table
 from autograder.cli.sample_class import hand_in, make_course, refuse_foreign
+from autograder.cli.scores_table import gradebook_scores, scores_table
 from autograder.grading.environment import put_own_programs_on_path
 from autograder.grading.records import read_records
 from autograder.stages import GRADED_STAGES, Stage, find_stage
@@ -46,7 +46,7 @@ def run(stage: str | None, folder: Path, everything: bool = False, console: Cons
         records = read_records(folder / "autograded", each.assignment)
         console.print()
         pages = {name: _feedback(folder, each, name) for name in names[each]}
-        console.print(marks_table(each, records, gradebook_scores(folder, each), pages))
+        console.print(scores_table(each, records, gradebook_scores(folder, each), pages))
         console.print(f"Feedback pages: {_feedback(folder, each, 'STUDENT')}", soft_wrap=True)
     console.print()
     total = sum(len(each) for each in names.values())

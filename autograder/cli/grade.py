@@ -1,4 +1,4 @@
-"""`autograder grade`: a class marked at once, with the scores of `nbgrader autograde` and into the same gradebook."""
+"""`autograder grade`: a class graded at once, with the scores of `nbgrader autograde` and into the same gradebook."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(
     require_sandbox: bool = False,
     dask: str | None = None,
 ) -> int:
-    """Mark what was handed in and not yet marked; the exit status is 1 when something could not be graded."""
+    """Grade what was handed in and not yet graded; the exit status is 1 when something could not be graded."""
     started = time.monotonic()
     chosen = [with_checks(find_stage(name)) for name in dict.fromkeys(stages)] or list(GRADED_STAGES)
     folder = find_course(course)
@@ -80,9 +80,9 @@ def run(
         from autograder.grading.class_run import Course, CourseProblem
 
         try:
-            marking = Course(folder, _Unexpected(console), require_sandbox)
-            todo = [stage for stage in chosen if marking.handed_in(stage, students)]
-            _refuse_when_empty(marking, chosen, todo, students, named=bool(stages))
+            grading = Course(folder, _Unexpected(console), require_sandbox)
+            todo = [stage for stage in chosen if grading.handed_in(stage, students)]
+            _refuse_when_empty(grading, chosen, todo, students, named=bool(stages))
         except CourseProblem as problem:
             raise UserError(str(problem)) from None
         progress.remove_task(waiting)
@@ -92,14 +92,14 @@ def run(
         for stage in todo:
             try:
                 bar = _bar(progress, stage, told)
-                outcomes.append(marking.grade(stage, bar, students=students, force=force, jobs=jobs, dask=dask))
-            except CourseProblem as problem:  # of this stage; the others are marked and told of all the same
+                outcomes.append(grading.grade(stage, bar, students=students, force=force, jobs=jobs, dask=dask))
+            except CourseProblem as problem:  # of this stage; the others are graded and told of all the same
                 problems.append(str(problem))
-    marks = [(outcome, _records(marking.autograded, outcome, students)) for outcome in outcomes]
-    _tell(marks, time.monotonic() - started)
+    scores = [(outcome, _records(grading.autograded, outcome, students)) for outcome in outcomes]
+    _tell(scores, time.monotonic() - started)
     for path, write in outputs if outcomes else ():
         try:
-            write(path, marks)
+            write(path, scores)
         except OSError as error:
             problems.append(f"{path} cannot be written ({error.strerror or error}); the scores are in the gradebook.")
     if problems:
@@ -108,22 +108,22 @@ def run(
 
 
 def _refuse_when_empty(
-    marking: Course, chosen: Sequence[Stage], todo: Sequence[Stage], students: Sequence[str], named: bool
+    grading: Course, chosen: Sequence[Stage], todo: Sequence[Stage], students: Sequence[str], named: bool
 ) -> None:
-    handed_in = {student for stage in todo for student in marking.handed_in(stage, students)}
+    handed_in = {student for stage in todo for student in grading.handed_in(stage, students)}
     unknown = [student for student in students if student not in handed_in]
     where = ", ".join(stage.assignment for stage in chosen) if named else "any stage"
-    if left_out := [student for student in unknown if student in marking.excluded]:
+    if left_out := [student for student in unknown if student in grading.excluded]:
         names = ", ".join(left_out)
         raise UserError(
             f"c.CourseDirectory.student_id_exclude in {CONFIG} leaves out {names}; change it, or --student."
         )
     if unknown:
-        raise UserError(f"{', '.join(unknown)} handed in nothing for {where} (in {marking.submitted}/STUDENT/).")
+        raise UserError(f"{', '.join(unknown)} handed in nothing for {where} (in {grading.submitted}/STUDENT/).")
     empty = [stage.assignment for stage in chosen if stage not in todo]
     if empty and (named or not todo):
         which = ", ".join(empty) if named else "any stage"
-        raise UserError(f"Nothing was handed in for {which} (in {marking.submitted}/STUDENT/).")
+        raise UserError(f"Nothing was handed in for {which} (in {grading.submitted}/STUDENT/).")
 
 
 def _bar(progress: Progress, stage: Stage, told: set[str]):
@@ -160,14 +160,14 @@ class _Unexpected(logging.Handler):
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _tell(marks: Marks, seconds: float) -> None:
-    outcomes = [outcome for outcome, _ in marks]
+def _tell(scores: Scores, seconds: float) -> None:
+    outcomes = [outcome for outcome, _ in scores]
     for outcome in outcomes:
         if outcome.lines and len(outcomes) > 1:
             print(f"{outcome.assignment}:")
         for row in outcome.table():
             print(row)
-    for outcome, records in marks:
+    for outcome, records in scores:
         if scores := [record.score for record in records if record.score is not None]:
             print(f"{outcome.assignment}: {distribution(scores, max(r.max_score or 0 for r in records))}")
     for outcome in outcomes:
@@ -189,21 +189,21 @@ def _records(autograded: Path, outcome: Outcome, students: Sequence[str]) -> lis
     return [r for r in read_records(autograded, outcome.assignment) if not students or r.student in students]
 
 
-Marks = list[tuple["Outcome", list["Record"]]]
+Scores = list[tuple["Outcome", list["Record"]]]
 
 
-def write_csv(path: Path, marks: Marks) -> None:
+def write_csv(path: Path, scores: Scores) -> None:
     """A row a submission; the last columns are the points of each check, empty where another stage has it.
 
     The score is the checks' alone: neither what a person gave nor a penalty for lateness is in it.
     """
     from autograder.grading.outcome import STALE
 
-    checks = list(dict.fromkeys(check.id for _, records in marks for record in records for check in record.checks))
+    checks = list(dict.fromkeys(check.id for _, records in scores for record in records for check in record.checks))
     with whole_file(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*_COLUMNS, *checks])
-        for outcome, records in marks:
+        for outcome, records in scores:
             stale = {line.student: line.sentence for line in outcome.lines if line.what == STALE}
             for record in records:
                 plain = asdict(record) | {"stale": stale.get(record.student, "")}
@@ -213,7 +213,7 @@ def write_csv(path: Path, marks: Marks) -> None:
                 writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in row])
 
 
-def write_json(path: Path, marks: Marks) -> None:
+def write_json(path: Path, scores: Scores) -> None:
     """A list with an object a stage, and in it everything that was found out about each submission."""
     stages = [
         {
@@ -224,7 +224,7 @@ def write_json(path: Path, marks: Marks) -> None:
             "seconds": round(outcome.seconds, 2),
             "submissions": [asdict(record) for record in records],
         }
-        for outcome, records in marks
+        for outcome, records in scores
     ]
     with whole_file(path) as file:
         json.dump(stages, file, indent=1, ensure_ascii=False)

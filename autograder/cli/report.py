@@ -22,11 +22,11 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     from autograder.report.page import page
 
     try:
-        marked = Course(folder)
+        graded = Course(folder)
     except CourseProblem as problem:
         raise UserError(str(problem)) from None
-    path = output or marked.autograded / f"report-{stage.assignment}.html"
-    report = collect(marked.submitted, marked.autograded, stage, marked.excluded)
+    path = output or graded.autograded / f"report-{stage.assignment}.html"
+    report = collect(graded.submitted, graded.autograded, stage, graded.excluded)
     if report is None:
         raise UserError(f"Nothing of {stage.assignment} is graded in {folder}; run: autograder grade {stage.name}")
     _write(path, here, page(report))

@@ -28,7 +28,7 @@ def make_course(folder: Path, stages: tuple[Stage, ...]) -> None:
 
 
 def allow_unsandboxed(course: Path) -> None:
-    """Let root mark the course without a sandbox too: what is handed in there is the repository's own."""
+    """Let root grade the course without a sandbox too: what is handed in there is the repository's own."""
     with (course / CONFIG).open("a", encoding="utf-8") as config:
         config.write("\nc.SubmissionExporter.allow_unsandboxed = True  # submissions of samples, no strangers'\n")
 

@@ -1,4 +1,4 @@
-"""`autograder test`: a stage's checks on a student's file, as they run when it is marked, with the visible inputs."""
+"""`autograder test`: a stage's checks on a student's file, as they run when it is graded, with the visible inputs."""
 
 from __future__ import annotations
 

@@ -34,18 +34,18 @@ class FeedbackExporter(HTMLExporter):
         super().__init__(config=merged, **kwargs)
 
 
-class ShowMarks(GetGrades):
-    """Gives the template what to say of each graded cell, in its metadata as "mark"."""
+class ShowScores(GetGrades):
+    """Gives the template what to say of each graded cell, in its metadata as "graded"."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._questions = 0
         nb.cells = [cell for cell in nb.cells if not cell.metadata.get("autograder", {}).get("rubric")]
         nb, resources = super().preprocess(nb, resources)
-        marks = [cell.metadata.mark for cell in nb.cells if "mark" in cell.metadata]
+        cells = [cell.metadata.graded for cell in nb.cells if "graded" in cell.metadata]
         about = resources["nbgrader"]
         stage = next((s for s in STAGES if s.assignment == about["assignment"]), None)
         about["title"] = f"{stage.number}. {stage.title}" if stage else about["notebook"]
-        about["unmarked"] = sum(mark.points for mark in marks if mark.unmarked)
+        about["ungraded"] = sum(cell.points for cell in cells if cell.ungraded)
         return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
@@ -60,5 +60,5 @@ class ShowMarks(GetGrades):
             self._questions += 1
             title = f"Question {self._questions}"
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
-        cell.metadata.mark = NotebookNode(title=title, points=grade.max_score, unmarked=grade.needs_manual_grade)
+        cell.metadata.graded = NotebookNode(title=title, points=grade.max_score, ungraded=grade.needs_manual_grade)
         return cell, resources

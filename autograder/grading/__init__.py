@@ -1,1 +1,1 @@
-"""Marking: from what was handed in to scores in nbgrader's gradebook, and the records that say how they came about."""
+"""Grading: from what was handed in to scores in nbgrader's gradebook, and the records that say how they came about."""

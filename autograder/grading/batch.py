@@ -1,6 +1,6 @@
-"""One run of `nbgrader autograde` or `autograder grade`: what is marked, what is stored, what the assistant is told.
+"""One run of `nbgrader autograde` or `autograder grade`: what is graded, what is stored, what the assistant is told.
 
-The submissions are marked by other processes. This one hands out folders, and writes what comes back.
+The submissions are graded by other processes. This one hands out folders, and writes what comes back.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from autograder.grading.claims import Claims
 from autograder.grading.folders import CourseProblem, Folders
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.gradebook import ClassGradebook, UnknownStudent
+from autograder.grading.graded_notebook import now
+from autograder.grading.graders import Graders, Grading, HandedIn
 from autograder.grading.handed_in import folder_problem, handed_in_at
-from autograder.grading.marked_notebook import now
-from autograder.grading.marker import HandedIn, Markers, Marking
 from autograder.grading.notes import Note
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher
 from autograder.grading.records import (
@@ -41,7 +41,7 @@ from autograder.grading.records import (
 from autograder.grading.scores import is_check, is_graded
 from autograder.grading.seed import student_key
 from autograder.grading.stale import why_stale
-from autograder.grading.submission import Marked, recorded_name
+from autograder.grading.submission import Graded, recorded_name
 from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import NotebookError
 from autograder.plain_text import visible
@@ -70,17 +70,17 @@ class Batch:
         self.converter = converter
         self._limits = limits
         self._require_sandbox = require_sandbox
-        self._allow_unsandboxed = allow_unsandboxed  # also where root marks
+        self._allow_unsandboxed = allow_unsandboxed  # also where root grades
         self._isolation: Isolation  # this and the next five from the start of the run
         self._secret: bytes
         self._gradebook: ClassGradebook
         self._claims: Claims
-        self._markers: Markers | Cluster
+        self._graders: Graders | Cluster
         self._folders: Folders
         self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
-        self._begun: dict[str, dict[str, str]] = {}  # who is being marked, and the answers that were marked before
+        self._begun: dict[str, dict[str, str]] = {}  # who is being graded, and the answers that were graded before
         self._graded: dict[str, tuple[Note, ...]] = {}
         self._refused: dict[str, str] = {}
         self._group: bool = converter.coursedir.groupshared  # several accounts grade
@@ -90,35 +90,35 @@ class Batch:
     # The run as a whole
 
     def run(self) -> None:
-        """Mark what has to be marked. Raises CourseProblem, and NbGraderException when something was not graded."""
+        """Grade what has to be graded. Raises CourseProblem, and NbGraderException when something was not graded."""
         with contextlib.ExitStack() as self._at_the_end:
             try:
-                marking = self._read_course()
+                grading = self._read_course()
                 self._claims = self._begin_claims()
-                self._markers = self._begin_markers(marking)
+                self._graders = self._begin_graders(grading)
             except (NotGraded, SeedError) as error:
                 self.converter.log.error(str(error))
                 raise CourseProblem(str(error)) from None
-            self._at_the_end.callback(self._markers.close)
+            self._at_the_end.callback(self._graders.close)
             students = self._take_in_all_folders()
-            notices = (self._isolation.missing, self._markers.notice)
+            notices = (self._isolation.missing, self._graders.notice)
             self._watcher.begins(len(students) + len(self._refused), tuple(filter(None, notices)))
-            self._mark_all(students)
+            self._grade_all(students)
             outcome = self._outcome(students)
         self._watcher.ends(outcome)
         if outcome.not_graded:
             raise NbGraderException("Some submissions could not be graded; see the table above.")
 
-    def _begin_markers(self, marking: Marking) -> Markers | Cluster:
+    def _begin_graders(self, grading: Grading) -> Graders | Cluster:
         address = getattr(self.converter, "dask", None)
         if address is None:
-            return Markers(marking, getattr(self.converter, "jobs", None))
+            return Graders(grading, getattr(self.converter, "jobs", None))
         try:
             from autograder.grading.cluster import Cluster, ClusterProblem
         except ImportError:
             raise NotGraded("A Dask cluster needs the package distributed: pip install distributed") from None
         try:
-            return Cluster(marking, address)
+            return Cluster(grading, address)
         except ClusterProblem as problem:
             raise NotGraded(str(problem)) from None
 
@@ -132,20 +132,20 @@ class Batch:
         self._at_the_end.callback(claims.close)
         return claims
 
-    def _mark_all(self, students: list[str]) -> None:
+    def _grade_all(self, students: list[str]) -> None:
         """Until none is left, those that another process has at this moment among them."""
         waiting, elsewhere = deque(students), []
         try:
             while waiting or self._begun or elsewhere:
-                if waiting and len(self._begun) < self._markers.window:
+                if waiting and len(self._begun) < self._graders.window:
                     student = waiting.popleft()
                     if not self._claims.take(student):
                         elsewhere.append(student)
                     elif not self._begin(student):
                         self._settle(student)
                 elif self._begun:
-                    student, marks = self._markers.next()
-                    self._finish(student, marks)
+                    student, scores = self._graders.next()
+                    self._finish(student, scores)
                     del self._begun[student]
                     self._settle(student)
                 else:
@@ -153,10 +153,10 @@ class Batch:
                     waiting.extend(elsewhere)
                     elsewhere.clear()
         except OperationalError as error:  # the gradebook is not there any more, for the others neither
-            self._markers.stop()
+            self._graders.stop()
             self.converter.log.error("The gradebook cannot be used: %s", error)
         except BaseException:
-            self._markers.stop()
+            self._graders.stop()
             raise
 
     def _settle(self, student: str) -> None:
@@ -172,7 +172,7 @@ class Batch:
             if reason := folder_problem(folder):
                 self._give_up(student, reason, add=False)
             elif reason := unreadable(self._folders.autograded, self.assignment, student):
-                # Another account's marks stay
+                # Another account's scores stay
                 reason += "; let this account read it, and c.CourseDirectory.groupshared = True does from then on."
             if reason:
                 self._refused[student] = reason
@@ -210,27 +210,27 @@ class Batch:
         graded = record is not None and record.status == GRADED
         if graded and record.graded_at > self._started_at:  # by another process, since this run began
             return False
-        complete = graded and self._folders.marked(student).is_dir()  # the record is written last
+        complete = graded and self._folders.graded(student).is_dir()  # the record is written last
         if complete and not self.converter.force and not self._folders.is_later(student):
-            self.converter.log.info("Skipping existing assignment: %s", self._folders.marked(student))
+            self.converter.log.info("Skipping existing assignment: %s", self._folders.graded(student))
             return False
         folder = self._folders.handed_in(student)
         self._run_hook(self.converter.run_pre_convert_hook, student)
-        self._markers.begin(student, HandedIn(folder.absolute(), student_key(self._secret, student)))
+        self._graders.begin(student, HandedIn(folder.absolute(), student_key(self._secret, student)))
         self._begun[student] = record.answers if record else {}
         return True
 
-    def _finish(self, student: str, marks: Callable[[], Marked]) -> None:
-        """Store the marks, or say why there are none."""
+    def _finish(self, student: str, scores: Callable[[], Graded]) -> None:
+        """Store the scores, or say why there are none."""
         try:
-            marked = marks()
+            graded = scores()
         except (NotebookError, GradingError, SeedError) as error:
             return self._refuse(student, str(error))
         except Exception as error:
             self.converter.log.error(visible(traceback.format_exc(), keep="\n"))
             return self._refuse(student, f"the grader failed with {type(error).__name__}: {error}")
         try:
-            self._store(student, marked)
+            self._store(student, graded)
         except (NotGraded, UnknownStudent) as error:
             self._refuse(student, str(error))
         except Exception as error:
@@ -244,7 +244,7 @@ class Batch:
         self._give_up(student, reason, add=True)
 
     def _give_up(self, student: str, reason: str, add: bool) -> None:
-        """Leave nothing of an earlier grading: neither scores, nor the marked notebook, nor its feedback page.
+        """Leave nothing of an earlier grading: neither scores, nor the graded notebook, nor its feedback page.
 
         add: the submission to the gradebook, without scores.
         """
@@ -266,32 +266,32 @@ class Batch:
         except OSError as error:
             self.converter.log.error("The files about %s cannot be written: %s", student, error)
 
-    def _store(self, student: str, marked: Marked) -> None:
-        """Files, scores, and then the record: a submission without one is marked again."""
+    def _store(self, student: str, graded: Graded) -> None:
+        """Files, scores, and then the record: a submission without one is graded again."""
         try:
             record_path(self._folders.autograded, self.assignment, student).unlink(missing_ok=True)
-            self._folders.write(student, marked.notebook)
+            self._folders.write(student, graded.notebook)
         except OSError as error:
             raise NotGraded(f"{error.filename} cannot be used ({error.strerror}).") from None
         self._gradebook.store(
             student,
-            marked.stored,
+            graded.stored,
             handed_in_at(self._folders.handed_in(student)),
-            unchanged={name for name, _ in self._begun[student].items() & marked.answers.items()},
+            unchanged={name for name, _ in self._begun[student].items() & graded.answers.items()},
             create_student=self.converter.create_student,
         )
-        result = marked.result
+        result = graded.result
         record = self._record(
             student,
             status=GRADED,
-            file=marked.file,
-            digest=marked.digest,
+            file=graded.file,
+            digest=graded.digest,
             score=result.score,
             max_score=sum(r.points for r in result.results),
             seconds=round(result.seconds, 2),
-            isolation=marked.isolation,
+            isolation=graded.isolation,
             checks=result.results,
-            answers=marked.answers,
+            answers=graded.answers,
             notes=result.notes,
         )
         try:
@@ -308,7 +308,7 @@ class Batch:
 
     # What there is
 
-    def _read_course(self) -> Marking:
+    def _read_course(self) -> Grading:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
             raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
@@ -346,7 +346,7 @@ class Batch:
             why = getattr(error, "orig", error)
             raise NotGraded(f"The gradebook cannot be used ({why}); nothing was graded.") from None
         given = self._folders.source / "given.py"
-        return Marking(
+        return Grading(
             course=self._folders.root,
             stage=self.stage,
             source_notebook=source,

@@ -1,4 +1,4 @@
-"""Marks a class in this process, by nbgrader's own converter, without what its command does before."""
+"""Grades a class in this process, by nbgrader's own converter, without what its command does before."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class Course:
         jobs: int | None = None,
         dask: str | None = None,
     ) -> Outcome:
-        """Mark the submissions of a stage that have not been marked, all with `force`. Raises CourseProblem.
+        """Grade the submissions of a stage that have not been graded, all with `force`. Raises CourseProblem.
 
-        dask: the address of a scheduler whose workers mark.
+        dask: the address of a scheduler whose workers grade.
         """
         converter = self._converter(stage, students)
         converter.watcher = kept = _Kept(watcher)

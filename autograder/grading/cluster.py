@@ -1,8 +1,8 @@
-"""Marks on the workers of a Dask cluster in place of this machine's processors.
+"""Grades on the workers of a Dask cluster in place of this machine's processors.
 
 A worker needs this package and nothing of the course. For a run it gets the course's notebook of the stage and its
 given.py; with each job, the notebooks that one student handed in and that student's key. There each job goes to a
-marker process of its own (marker.py), in the sandbox of that machine. The secret and the gradebook stay here.
+grader process of its own (graders.py), in the sandbox of that machine. The secret and the gradebook stay here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from urllib.parse import urlsplit
 from distributed import Client, Future, KilledWorker, as_completed
 
 from autograder.grading.grade import GradingError
-from autograder.grading.marker import HandedIn, Markers, Marking
-from autograder.grading.submission import Marked, submitted_notebook
+from autograder.grading.graders import Graders, Grading, HandedIn
+from autograder.grading.submission import Graded, submitted_notebook
 from autograder.judge.words import count
 from autograder.notebooks.document import read_bytes
 from autograder.notebooks.errors import NotebookError
@@ -45,9 +45,9 @@ class ClusterProblem(Exception):
 
 
 class Cluster:
-    """Has the methods of Markers, and a cluster's workers do the work."""
+    """Has the methods of Graders, and a cluster's workers do the work."""
 
-    def __init__(self, marking: Marking, address: str):
+    def __init__(self, grading: Grading, address: str):
         if not re.fullmatch(r"(?:tcp|tls|wss?)://[^/]+:\d+/?", address):
             raise ClusterProblem(f"{address} is no address of a Dask scheduler; it looks like tcp://HOST:8786.")
         try:
@@ -64,25 +64,25 @@ class Cluster:
             raise ClusterProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
         self.window = max(AHEAD * threads, 16)  # workers may be added
         self.notice = f"Grading on {count(threads, 'thread')} of Dask workers; dashboard: {self._client.dashboard_link}"
-        self._stage = marking.stage
-        shared = _pack(marking)
+        self._stage = grading.stage
+        shared = _pack(grading)
         self._name = hashlib.sha256(shared).hexdigest()
         # The result of a task, which is run again when the worker that has it ends
         self._shared = self._client.submit(_same, shared, key=f"autograder-course-{self._name}")
         self._students: dict[str, str] = {}  # by the keys of their futures
         self._begun: list[tuple[str, _Job]] = []  # that the scheduler does not know yet
         self._ended = as_completed(loop=self._client.loop)
-        self._came: deque[tuple[str, Callable[[], Marked]]] = deque()
+        self._came: deque[tuple[str, Callable[[], Graded]]] = deque()
 
     def begin(self, student: str, handed_in: HandedIn) -> None:
-        """Have a submission marked; `next` gives what came of it."""
+        """Have a submission graded; `next` gives what came of it."""
         try:
             self._begun.append((student, _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)))
         except (NotebookError, OSError) as error:
             self._came.append((student, partial(_raise, error)))
 
-    def next(self) -> tuple[str, Callable[[], Marked]]:
-        """The student whose submission is marked next, and what gives the marks or raises what marking raised."""
+    def next(self) -> tuple[str, Callable[[], Graded]]:
+        """The student whose submission is graded next, and what gives the scores or raises what grading raised."""
         if not self._came:
             self._hand_out()
             ended = self._ended.next_batch()
@@ -91,7 +91,7 @@ class Cluster:
             with contextlib.suppress(CancelledError):  # without the scheduler
                 answers = dict(zip(done, self._client.gather(done), strict=True))  # all that are there in one message
             for future in ended:
-                came = partial(_marks, answers[future]) if future in answers else partial(_raise, _why_none(future))
+                came = partial(_scores, answers[future]) if future in answers else partial(_raise, _why_none(future))
                 self._came.append((self._students.pop(future.key), came))
         return self._came.popleft()
 
@@ -103,7 +103,7 @@ class Cluster:
         self._begun.clear()
         with warnings.catch_warnings():  # to send the notebooks otherwise, which are all that a job has
             warnings.filterwarnings("ignore", "Sending large graph")
-            futures = self._client.map(_mark, jobs, shared=self._shared, pure=False, batch_size=16)
+            futures = self._client.map(_grade, jobs, shared=self._shared, pure=False, batch_size=16)
         self._students |= {future.key: student for future, student in zip(futures, students, strict=True)}
         self._ended.update(futures)
 
@@ -112,13 +112,13 @@ class Cluster:
         self._client.cancel(list(self._ended.futures), force=True)
 
     def close(self) -> None:
-        """End the workers' markers of this run, and leave the cluster."""
+        """End the workers' graders of this run, and leave the cluster."""
         with contextlib.suppress(OSError, TimeoutError, RuntimeError):
             self._client.run(_end, self._name, on_error="ignore")
         self._client.close()
 
 
-def _marks(answer: bytes) -> Marked:
+def _scores(answer: bytes) -> Graded:
     ok, value = pickle.loads(answer)
     if not ok:
         raise value
@@ -154,14 +154,14 @@ def _notebooks(folder: Path, stage: Stage) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class _Shared:
-    marking: Marking
+    grading: Grading
     given: bytes | None
     code: list[str]  # the version of the checks, and a digest of their code
 
 
-def _pack(marking: Marking) -> bytes:
-    given = marking.given.read_bytes() if marking.given else None
-    return pickle.dumps(_Shared(marking, given, versions.present()[marking.stage.name]))
+def _pack(grading: Grading) -> bytes:
+    given = grading.given.read_bytes() if grading.given else None
+    return pickle.dumps(_Shared(grading, given, versions.present()[grading.stage.name]))
 
 
 def _same(value: bytes) -> bytes:
@@ -170,23 +170,23 @@ def _same(value: bytes) -> bytes:
 
 # On a worker
 
-_runs: dict[str, tuple[Markers, tempfile.TemporaryDirectory]] = {}  # by a digest of what the jobs of a run share
+_runs: dict[str, tuple[Graders, tempfile.TemporaryDirectory]] = {}  # by a digest of what the jobs of a run share
 _guard = threading.Lock()
 
 
-def _mark(job: _Job, shared: bytes) -> bytes:
-    """(True, the marks) or (False, the error), pickled."""
+def _grade(job: _Job, shared: bytes) -> bytes:
+    """(True, the scores) or (False, the error), pickled."""
     try:
-        markers = _markers_for(shared)
+        graders = _graders_for(shared)
         with tempfile.TemporaryDirectory(prefix="autograder-job-") as folder:
             for name, data in job.notebooks.items():
                 (Path(folder) / name).write_bytes(data)
-            return pickle.dumps((True, markers.mark(HandedIn(Path(folder), job.key))))
+            return pickle.dumps((True, graders.grade(HandedIn(Path(folder), job.key))))
     except Exception as error:
         return pickle.dumps((False, error))
 
 
-def _markers_for(shared: bytes) -> Markers:
+def _graders_for(shared: bytes) -> Graders:
     name = hashlib.sha256(shared).hexdigest()
     with _guard:
         if name not in _runs:
@@ -194,13 +194,13 @@ def _markers_for(shared: bytes) -> Markers:
         return _runs[name][0]
 
 
-def _begin(shared: _Shared) -> tuple[Markers, tempfile.TemporaryDirectory]:
-    if versions.present()[shared.marking.stage.name] != shared.code:
+def _begin(shared: _Shared) -> tuple[Graders, tempfile.TemporaryDirectory]:
+    if versions.present()[shared.grading.stage.name] != shared.code:
         raise GradingError("a worker has another version of the checks; install the same on all machines.")
-    there = shared.marking.isolation  # where the command runs
+    there = shared.grading.isolation  # where the command runs
     try:
         isolation = find_isolation()
-        isolation.expect(sandbox=there.sandboxed, unsandboxed=shared.marking.allow_unsandboxed)
+        isolation.expect(sandbox=there.sandboxed, unsandboxed=shared.grading.allow_unsandboxed)
     except SandboxMissing as error:
         raise GradingError(f"a worker's machine cannot grade: {error}") from None
     folder = tempfile.TemporaryDirectory(prefix="autograder-course-")
@@ -208,14 +208,14 @@ def _begin(shared: _Shared) -> tuple[Markers, tempfile.TemporaryDirectory]:
     if shared.given is not None:
         given = Path(folder.name) / "given.py"
         given.write_bytes(shared.given)
-    marking = dataclasses.replace(shared.marking, course=Path(folder.name), given=given, isolation=isolation)
-    return Markers(marking), folder
+    grading = dataclasses.replace(shared.grading, course=Path(folder.name), given=given, isolation=isolation)
+    return Graders(grading), folder
 
 
 def _end(name: str) -> None:
     with _guard:
-        markers, folder = _runs.pop(name, (None, None))
-    if markers is not None:
-        markers.stop()  # also what a run that was stopped still marks
-        markers.close()
+        graders, folder = _runs.pop(name, (None, None))
+    if graders is not None:
+        graders.stop()  # also what a run that was stopped still grades
+        graders.close()
         folder.cleanup()

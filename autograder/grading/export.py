@@ -1,4 +1,4 @@
-"""`nbgrader export`: grades.csv, in which a mark that is not there is no 0. nbgrader_config.py names the plugin."""
+"""`nbgrader export`: grades.csv, in which a score that is not there is no 0. nbgrader_config.py names the plugin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.whole_file import whole_file
 
 COLUMNS = ("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
            "raw_score", "late_submission_penalty", "score", "max_score", "status")  # fmt: skip
-MARKED, BY_HAND, NOT_GRADED, NOT_HANDED_IN = "graded", "to be graded by hand", "not graded", "not handed in"
+GRADED, BY_HAND, NOT_GRADED, NOT_HANDED_IN = "graded", "to be graded by hand", "not graded", "not handed in"
 
 
 class GradesExport(ExportPlugin):
@@ -40,8 +40,8 @@ class GradesExport(ExportPlugin):
             if self.assignment and assignment.name not in map(str, self.assignment):
                 continue
             folders = {path.parent.name for path in submitted.glob(f"*/{assignment.name}")}
-            marks = {s.student_id: s for s in gradebook.assignment_submissions(assignment.name)}
-            if not folders and not marks:
+            scores = {s.student_id: s for s in gradebook.assignment_submissions(assignment.name)}
+            if not folders and not scores:
                 continue
             for student in sorted({*known, *folders}):
                 if self.student and student not in map(str, self.student):
@@ -50,17 +50,17 @@ class GradesExport(ExportPlugin):
                 row = {name: getattr(about, name, "") for name in ("last_name", "first_name", "email")}
                 row |= {"assignment": assignment.name, "duedate": assignment.duedate, "student_id": student}
                 row |= {"max_score": assignment.max_score}
-                yield row | _marks(marks.get(student), student in folders)
+                yield row | _scores(scores.get(student), student in folders)
 
 
-def _marks(submission: SubmittedAssignment | None, handed_in: bool) -> dict[str, Any]:
+def _scores(submission: SubmittedAssignment | None, handed_in: bool) -> dict[str, Any]:
     if submission is None:
         return {"status": NOT_GRADED} if handed_in else _points(0.0, 0.0, NOT_HANDED_IN)
     time = {"timestamp": submission.timestamp}
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
     if any(g.cell.cell_type == "code" and g.auto_score is None and g.manual_score is None for g in grades):
         return time | {"status": NOT_GRADED}
-    status = BY_HAND if submission.needs_manual_grade else MARKED
+    status = BY_HAND if submission.needs_manual_grade else GRADED
     return time | _points(submission.score, submission.late_submission_penalty or 0.0, status)
 
 

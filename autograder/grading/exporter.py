@@ -1,4 +1,4 @@
-"""Where nbgrader's configuration names the course's marking, which takes the place of nbgrader's loop."""
+"""Where nbgrader's configuration names the course's grading, which takes the place of nbgrader's loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.grading.batch import Batch
 from autograder.grading.display import SECONDS
 from autograder.grading.folders import CourseProblem, folders_of
 from autograder.grading.grade import Limits
-from autograder.grading.patches import find_submissions_with, mark_with
+from autograder.grading.patches import find_submissions_with, grade_with
 
 
 class SubmissionExporter(NotebookExporter):
@@ -39,7 +39,7 @@ class SubmissionExporter(NotebookExporter):
         display_seconds = self.display_seconds if self.display_run else None
         if isinstance(self.parent, Autograde):
             batch = Batch(self.parent, limits, self.require_sandbox, self.allow_unsandboxed, display_seconds)
-            mark_with(self.parent, batch.run)
+            grade_with(self.parent, batch.run)
 
 
 def _take_in_folders(converter: Autograde) -> bool:

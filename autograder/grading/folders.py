@@ -1,4 +1,4 @@
-"""The folders of one assignment: what was handed in, what is marked, and the course's own, where nbgrader has them."""
+"""The folders of one assignment: what was handed in, what is graded, and the course's own, where nbgrader has them."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Folders:
         """What the student's notebook is called, whether it is there or not."""
         return self.handed_in(student) / self._name
 
-    def marked(self, student: str) -> Path:
+    def graded(self, student: str) -> Path:
         return self.autograded / student / self._assignment
 
     def is_later(self, student: str) -> bool:
         """Whether it was handed in again, by the times beside the notebooks."""
-        handed_in, marked = handed_in_at(self.handed_in(student)), handed_in_at(self.marked(student))
-        return handed_in is not None and marked is not None and handed_in > marked
+        handed_in, graded = handed_in_at(self.handed_in(student)), handed_in_at(self.graded(student))
+        return handed_in is not None and graded is not None and handed_in > graded
 
     def write(self, student: str, notebook: str) -> None:
-        """The marked notebook, with the course's files beside it, in place of an earlier one. Raises OSError."""
-        folder = self.marked(student)
+        """The graded notebook, with the course's files beside it, in place of an earlier one. Raises OSError."""
+        folder = self.graded(student)
         if folder.is_dir():
             rmtree(str(folder))
         folder.mkdir(parents=True)
@@ -67,9 +67,9 @@ class Folders:
             share(self.autograded / student)  # nbgrader sees to what is in it
 
     def remove(self, student: str) -> None:
-        """The marked notebook and its page of feedback. Raises OSError."""
+        """The graded notebook and its page of feedback. Raises OSError."""
         feedback = self.root / self._coursedir.feedback_directory
-        for folder in (self.marked(student), feedback / student / self._assignment):
+        for folder in (self.graded(student), feedback / student / self._assignment):
             if folder.is_dir():
                 rmtree(str(folder))
 
@@ -80,7 +80,7 @@ class Folders:
 
     @cached_property
     def _beside(self) -> dict[str, str]:
-        """Files of the course that lie beside each marked notebook, and where they are."""
+        """Files of the course that lie beside each graded notebook, and where they are."""
         found = find_all_files(str(self.source), [*self._coursedir.ignore, "*.ipynb"])
         beside = {os.path.relpath(file, self.source): file for file in found}
         return {name: file for name, file in beside.items() if name not in self._exclude_overwriting}

@@ -27,7 +27,7 @@ _NOT_PARSED = ("SyntaxError", "IndentationError", "TabError")
 
 
 class GradingError(RuntimeError):
-    """The grader itself cannot do its work; no fault of the student's, so it gives no mark."""
+    """The grader itself cannot do its work; no fault of the student's, so it gives no score."""
 
 
 @dataclass(frozen=True)

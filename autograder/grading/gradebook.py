@@ -61,7 +61,7 @@ class ClassGradebook:
     def store(
         self,
         student: str,
-        marked: ForGradebook,
+        came: ForGradebook,
         handed_in_at: datetime | None = None,
         unchanged: Container[str] = (),
         create_student: bool = True,
@@ -69,9 +69,9 @@ class ClassGradebook:
         """Store the scores of a submission, in place of those of an earlier one.
 
         What a person gave stays, and has to be looked at again. unchanged: answers that are what they were when a
-        person marked them, and need not be. Raises UnknownStudent.
+        person graded them, and need not be. Raises UnknownStudent.
         """
-        if self._store(student, marked, handed_in_at, unchanged, create_student):
+        if self._store(student, came, handed_in_at, unchanged, create_student):
             self._penalize(student)
 
     def _store(self, *submission: Any) -> bool:
@@ -81,10 +81,8 @@ class ClassGradebook:
         except IntegrityError:  # another process stored the same student just now, for another assignment
             return self._store_at_once(*submission)
 
-    def _store_at_once(self, student, marked, handed_in_at, unchanged, create_student) -> bool:
-        comments = {
-            cell: "No response." if name in marked.unanswered else None for name, cell in self._commented.items()
-        }
+    def _store_at_once(self, student, came, handed_in_at, unchanged, create_student) -> bool:
+        comments = {cell: "No response." if name in came.unanswered else None for name, cell in self._commented.items()}
         with self._gradebook.engine.begin() as connection:
             before = self._find(connection, student)
             notebook = before and before.notebook
@@ -104,7 +102,7 @@ class ClassGradebook:
                 connection.execute(_SET_PENALTY, {"which": notebook})
             rows: list[dict[str, Any]] = []
             for name, cell in self._graded.items():
-                score, row = marked.scores[name], graded.get(cell)
+                score, row = came.scores[name], graded.get(cell)
                 to_do = score is None
                 if row is not None and row.manual_score is not None:
                     to_do = row.needs_manual_grade or name not in unchanged

@@ -14,7 +14,7 @@ _LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submissio
 
 
 def may_be_copied(folder: Path, name: str) -> bool:
-    """Whether a file that a student handed in may be copied to the marked folder: one that no link leads to."""
+    """Whether a file that a student handed in may be copied to the graded folder: one that no link leads to."""
     path = folder / name
     if not path.is_file() or not os.access(path, os.R_OK) or path.stat().st_size > _LARGEST_COPIED:
         return False

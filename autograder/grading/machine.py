@@ -1,4 +1,4 @@
-"""How many submissions this machine can mark at a time, by its processors and its memory."""
+"""How many submissions this machine can grade at a time, by its processors and its memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autograder.toolkit.threads import processors
 from autograder.worker.limits import memory_bytes
 
 CGROUP = Path("/sys/fs/cgroup")  # where a container's share of the machine is written
-JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are marked at the same time
+JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are graded at the same time
 
 
 def default_jobs() -> int:

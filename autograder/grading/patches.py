@@ -5,7 +5,7 @@ Its command makes an Autograde converter by itself, so a subclass is never asked
 | nbgrader's | why | breaks when that changes (tests/grading/) |
 |---|---|---|
 | `BaseConverter.init_notebooks` | it stops where no folder holds a notebook | `test_one_bad_submission.py::test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more` |
-| `BaseConverter.convert_notebooks` | it marks one after the other, and asks the gradebook hundreds of times for each | `test_class_run.py::test_both_commands_store_the_same_marks` |
+| `BaseConverter.convert_notebooks` | it grades one after the other, and asks the gradebook hundreds of times for each | `test_class_run.py::test_both_commands_store_the_same_scores` |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from nbgrader.converters import Autograde
 
 
-def mark_with(converter: Autograde, run: Callable[[], None]) -> None:
+def grade_with(converter: Autograde, run: Callable[[], None]) -> None:
     """Have the converter call `run` in place of its own loop over the submissions."""
     converter.convert_notebooks = run
 

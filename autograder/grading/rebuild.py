@@ -3,7 +3,7 @@
 Nothing else of the submitted file survives: no metadata, outputs, attachments, tags, ids or cell types. So a notebook
 that was damaged is repaired in the same stroke as one that was tampered with. Pure functions on plain JSON values.
 
-The marked notebook has the course's order. The code is run in the student's, as `autograder test` runs it, with the
+The graded notebook has the course's order. The code is run in the student's, as `autograder test` runs it, with the
 course's own setup put where the solutions need it.
 """
 
@@ -22,7 +22,7 @@ from autograder.grading.scores import is_graded
 from autograder.grading.written import plain_markdown
 from autograder.notebooks.document import Document
 from autograder.notebooks.oddities import looks_like
-from autograder.notebooks.parity import NotInMarking, not_in_marking
+from autograder.notebooks.parity import NotInGrading, not_in_grading
 from autograder.notebooks.regions import called, defined_names
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
 from autograder.plain_text import JOINERS, visible
@@ -39,7 +39,7 @@ class Rebuilt:
     notebook: dict[str, Any]
     runs: tuple[Cell, ...]
     notes: tuple[Note, ...]
-    missing: tuple[NotInMarking, ...]  # names that the submission's own cells define, and marking does not have
+    missing: tuple[NotInGrading, ...]  # names that the submission's own cells define, and grading does not have
     unanswered: frozenset[str] = frozenset()  # the student's cells that are as they were released
 
 
@@ -55,9 +55,9 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
     extras = sort_in(cells, found, notes)
     runs = tuple(in_order(cells, found, places))
     _note_left_out(cells, found, notes)
-    missing = tuple(not_in_marking(cells))
+    missing = tuple(not_in_grading(cells))
     for one in missing:
-        notes.add("not-in-marking", one.sentence)
+        notes.add("not-in-grading", one.sentence)
     filled = {place.index: _trusted_cell(place, fill(place, notes, own_charts)) for place in places}
     if not _note_other_notebook(places, extras, notes):
         _note_unknown_checks(cells, found, notes)

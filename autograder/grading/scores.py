@@ -17,7 +17,7 @@ _WIDTH = 76  # of a message: neither the feedback page nor the formgrader in Jup
 
 @dataclass(frozen=True)
 class ForGradebook:
-    """What the gradebook takes of a marked submission."""
+    """What the gradebook takes of a graded submission."""
 
     scores: Mapping[str, float | None]  # by the cell's name; None where a person gives them
     unanswered: frozenset[str] = frozenset()  # the student's cells that are as they were released
@@ -50,7 +50,7 @@ def is_check(cell: Any) -> bool:
 
 
 def answers(notebook: Any) -> dict[str, str]:
-    """A digest of each answer that a person marks, by the cell's name."""
+    """A digest of each answer that a person grades, by the cell's name."""
     return {
         cell["metadata"]["nbgrader"]["grade_id"]: hashlib.sha256("".join(cell["source"]).encode()).hexdigest()
         for cell in notebook["cells"]

@@ -1,4 +1,4 @@
-"""Whether the marks of a submission belong to what is there now."""
+"""Whether the scores of a submission belong to what is there now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.stages import Stage
 
 
 def why_stale(record: Record, folder: Path, stage: Stage) -> str | None:
-    """Why a graded submission's marks are out of date; None when they are not.
+    """Why a graded submission's scores are out of date; None when they are not.
 
     folder: what the student handed in.
     """

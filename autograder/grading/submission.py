@@ -1,4 +1,4 @@
-"""From a submitted file to its marks: a function of its arguments alone, to be computed anywhere and ahead of time."""
+"""From a submitted file to its scores: a function of its arguments alone, to be computed anywhere and ahead of time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.grading.display import Shown, show
 from autograder.grading.grade import Limits, SubmissionResult, grade_submission
-from autograder.grading.marked_notebook import marked_notebook, rubrics_of
+from autograder.grading.graded_notebook import graded_notebook, rubrics_of
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
 from autograder.grading.scores import ForGradebook, answers, on_scale
@@ -19,7 +19,7 @@ from autograder.judge.cases import forget_passes
 from autograder.judge.framework import Result
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
-from autograder.notebooks.parity import NotInMarking
+from autograder.notebooks.parity import NotInGrading
 from autograder.notebooks.regions import defined_names
 from autograder.plain_text import one_line
 from autograder.sandbox.client import Worker
@@ -28,7 +28,7 @@ from autograder.stages import Stage
 
 @dataclass(frozen=True)
 class Job:
-    """All that the marks of one submission depend on."""
+    """All that the scores of one submission depend on."""
 
     stage: Stage
     folder: Path  # what the student handed in
@@ -43,19 +43,19 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Marked:
+class Graded:
     """A graded submission. The points are on the gradebook's scale, which is the one that counts."""
 
     notebook: str  # the trusted one with its scores, as it is written
     result: SubmissionResult
     stored: ForGradebook
-    answers: dict[str, str]  # a digest of each that a person marks
+    answers: dict[str, str]  # a digest of each that a person grades
     file: str
     digest: str  # of the submitted file
     isolation: str
 
 
-def mark(job: Job) -> Marked:
+def grade(job: Job) -> Graded:
     """Read, rebuild and grade a submission; NotebookError when what was handed in cannot be read."""
     path, notes = submitted_notebook(job.folder, job.stage)
     rebuilt = rebuild(job.source_notebook, read_document(path), own_charts=job.display_seconds is not None)
@@ -79,8 +79,8 @@ def mark(job: Job) -> Marked:
         notes += (Note("display", None, f"Charts could not be drawn: {shown.problem}."),)
     results = {r.id: on_scale(r, job.points[r.id]) for r in result.results}
     by_hand = {name: 0.0 if name in rebuilt.unanswered else None for name in job.points}
-    return Marked(
-        notebook=marked_notebook(
+    return Graded(
+        notebook=graded_notebook(
             rebuilt.notebook, results, str(job.stage.version), shown.outputs, rubrics_of(job.source_notebook)
         ),
         result=replace(result, results=tuple(results.values()), notes=notes),
@@ -92,7 +92,7 @@ def mark(job: Job) -> Marked:
     )
 
 
-def _with_places(result: SubmissionResult, missing: tuple[NotInMarking, ...]) -> SubmissionResult:
+def _with_places(result: SubmissionResult, missing: tuple[NotInGrading, ...]) -> SubmissionResult:
     """The result, with the cell that a missing name comes from where a message speaks of the name."""
 
     def told(one: Result) -> Result:

@@ -44,7 +44,7 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a check, all the way to the report: a marker sends it, and a record holds it as JSON.
+    """What came out of a check, all the way to the report: a grader sends it, and a record holds it as JSON.
 
     A failure is told on three levels: `message`, what was seen; `look`, where to look; `cause`, where it is known. bug
     is set when a known one explains the failure. points is the check's own number until the gradebook's takes its

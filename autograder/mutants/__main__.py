@@ -26,7 +26,7 @@ def main() -> int:
     from rich.progress import Progress
 
     from autograder.mutants import report
-    from autograder.mutants.run import SolutionFails, mark_all, mutants_of
+    from autograder.mutants.run import SolutionFails, grade_all, mutants_of
     from autograder.sandbox.isolation import SandboxMissing
     from autograder.stages import GRADED_STAGES, UnknownStage, find_stage
 
@@ -39,7 +39,7 @@ def main() -> int:
     try:
         with Progress(transient=True) as progress:
             task = progress.add_task("Grading", total=len(mutants))
-            verdicts = mark_all(mutants, options.names, lambda part: progress.advance(task, len(part)))
+            verdicts = grade_all(mutants, options.names, lambda part: progress.advance(task, len(part)))
     except (SandboxMissing, SolutionFails) as error:
         print(error, file=sys.stderr)
         return 2

@@ -27,7 +27,7 @@ from autograder.stages.samples import setup_cells, solved_cells
 
 SEED = 20_011  # any seed but the visible one
 LIMITS = Limits(cell=5.0, call=4.0, call_after_timeout=1.0)  # a mutant that loops is to cost little
-PART = 80  # mutants that are marked in one sandbox, one after the other
+PART = 80  # mutants that are graded in one sandbox, one after the other
 SLOWER = 3.0  # times the solution's seconds
 
 
@@ -57,7 +57,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What marking made of a mutant.
+    """What grading made of a mutant.
 
     lost: the checks that it failed; only the first unless all were asked for.
     names: the key of the bug that a failed check names, by check.
@@ -110,7 +110,7 @@ def graded_cells(cells: dict[str, str], functions: Iterable[str]) -> dict[str, s
     return {cell: source for cell, source in cells.items() if cell in graded}
 
 
-def mark_all(
+def grade_all(
     mutants: list[Mutant], every_check: bool, on_part: Callable[[list[Verdict]], None] = lambda verdicts: None
 ) -> list[Verdict]:
     """The verdicts on the mutants, in their order; every_check also runs the checks after the first that is lost.
@@ -122,7 +122,7 @@ def mark_all(
     parts = [(part, every_check, isolation) for stage in _in_order(mutants) for part in _split(stage)]
     verdicts = []
     with multiprocessing.Pool(min(default_jobs(), len(parts))) as pool:
-        for part in pool.imap(_mark_part, parts):
+        for part in pool.imap(_grade_part, parts):
             on_part(part)
             verdicts += part
     return verdicts
@@ -140,7 +140,7 @@ def _split(mutants: list[Mutant]) -> Iterator[list[Mutant]]:
         yield mutants[start : start + PART]
 
 
-def _mark_part(job: tuple[list[Mutant], bool, Isolation]) -> list[Verdict]:
+def _grade_part(job: tuple[list[Mutant], bool, Isolation]) -> list[Verdict]:
     """Neighbors of one stage, in one sandbox. The check that caught one is the first to be tried on the next."""
     mutants, every_check, isolation = job
     stage = mutants[0].stage
@@ -149,22 +149,22 @@ def _mark_part(job: tuple[list[Mutant], bool, Isolation]) -> list[Verdict]:
         given = Path(folder, "given.py")
         given.write_text(given_source(stage) or "", encoding="utf-8")
         with closing(new_processes(given, isolation)) as processes:
-            marker = _Marker(stage, given, processes)
-            usual = marker.seconds_of_solution()
+            grader = _Grader(stage, given, processes)
+            usual = grader.seconds_of_solution()
             verdicts = []
             checks = checks_of(stage.name)
             for mutant in mutants:
-                verdict = marker.verdict(mutant, checks, every_check)
+                verdict = grader.verdict(mutant, checks, every_check)
                 if verdict.caught:
                     checks.sort(key=lambda check, first=verdict.lost[0]: check.id != first)
                 elif verdict.seconds > SLOWER * usual:  # not by chance, if it is so a second time
-                    again = marker.verdict(mutant, checks, every_check).seconds / usual
+                    again = grader.verdict(mutant, checks, every_check).seconds / usual
                     verdict = replace(verdict, slower=again if again > SLOWER else None)
                 verdicts.append(verdict)
             return verdicts
 
 
-class _Marker:
+class _Grader:
     def __init__(self, stage: Stage, given: Path, processes: Processes):
         self._stage, self._given, self._processes = stage, given, processes
 

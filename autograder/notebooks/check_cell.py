@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 from autograder.judge.cases import VISIBLE_SEED
 from autograder.judge.framework import Result, find_check, run_check
 from autograder.judge.student import local_student
-from autograder.notebooks.parity import NotInMarking, of_notebook
+from autograder.notebooks.parity import NotInGrading, of_notebook
 
 
 class CheckFailed(Exception):
@@ -33,7 +33,7 @@ def check(check_id: str) -> None:
     with _in_another_folder(), _nobody_at_the_keyboard():
         result = run_check(chosen, local_student(namespace), VISIBLE_SEED)
     points = f"{chosen.points} point{'s' if chosen.points != 1 else ''}" if chosen.graded else "a step"
-    missing = _not_in_marking(namespace) if result.passed else []
+    missing = _not_in_grading(namespace) if result.passed else []
     if missing:
         result = chosen.failed(missing[0].sentence)
     words = "Passed" if result.passed else "Passed here, and would fail in grading" if missing else "Not yet"
@@ -71,8 +71,8 @@ def _as_html(heading: str, result: Result) -> str:
     )
 
 
-def _not_in_marking(namespace: dict[str, Any]) -> list[NotInMarking]:
-    """What the notebook as it was last saved uses, and marking would not have; nothing where its file is not known."""
+def _not_in_grading(namespace: dict[str, Any]) -> list[NotInGrading]:
+    """What the notebook as it was last saved uses, and grading would not have; nothing where its file is not known."""
     path = os.environ.get("JPY_SESSION_NAME") or namespace.get("__vsc_ipynb_file__")  # JupyterLab's, VS Code's
     return of_notebook(Path(path)) if path and Path(path).suffix == ".ipynb" and Path(path).is_file() else []
 
@@ -91,7 +91,7 @@ def _in_another_folder() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _nobody_at_the_keyboard() -> Iterator[None]:
-    """As in marking: a left-over input() or breakpoint() in a function asks nobody."""
+    """As in grading: a left-over input() or breakpoint() in a function asks nobody."""
 
     def no_input(prompt: Any = "", /) -> str:
         raise EOFError("EOF when reading a line")

@@ -32,7 +32,7 @@ def given_hash(text: str) -> str:
 
 
 def is_courses_own(text: str, stage: Stage) -> bool:
-    """Whether a given.py is the one that the stage is marked with."""
+    """Whether a given.py is the one that the stage is graded with."""
     return f"{stage.module} {given_hash(text)}" in GIVEN.read_text(encoding="utf-8").splitlines()
 
 

@@ -1,11 +1,11 @@
-"""What is odd about a notebook, in sentences for the student who runs the checks and for the assistant who marks."""
+"""What is odd about a notebook, in sentences for the student who runs the checks and for the assistant who grades."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from autograder.notebooks.parity import not_in_marking
+from autograder.notebooks.parity import not_in_grading
 from autograder.notebooks.regions import defined_names
 from autograder.notebooks.sorting import SortedCell
 from autograder.stages import GRADED_STAGES, Stage
@@ -19,7 +19,7 @@ def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]
     defined = {name for cell in cells if cell.runs for name in defined_names(cell.source)}
     if not defined & set(stage.functions):
         yield f"None of the stage's functions is in the notebook{looks_like(defined)}."
-    yield from (one.sentence for one in not_in_marking(cells, path.resolve().parent))
+    yield from (one.sentence for one in not_in_grading(cells, path.resolve().parent))
     for cell in cells:
         if sentence := copies_left_out(cell):
             yield sentence

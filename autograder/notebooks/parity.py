@@ -1,6 +1,6 @@
-"""Names that a solution uses and that marking would not have, because of the cell they come from.
+"""Names that a solution uses and that grading would not have, because of the cell they come from.
 
-One answer for the check cells in a notebook, for `autograder test` and for marking.
+One answer for the check cells in a notebook, for `autograder test` and for grading.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _GIVEN_BY_JUPYTER = {"display", "get_ipython", "__name__", "__file__", "In", "Ou
 
 
 @dataclass(frozen=True)
-class NotInMarking:
-    """A name of which marking has nothing, or another thing than the notebook, and a sentence that says why."""
+class NotInGrading:
+    """A name of which grading has nothing, or another thing than the notebook, and a sentence that says why."""
 
     name: str
     sentence: str
 
 
-def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> list[NotInMarking]:
+def not_in_grading(cells: Sequence[SortedCell], folder: Path | None = None) -> list[NotInGrading]:
     """Each name that a cell which is run uses and only a cell which is not run binds.
 
     Also for a name of a solution that a later cell binds again, so that the notebook's checks look at another function
-    than marking does; and, with the notebook's folder, for a Python file beside it that a cell imports.
+    than grading does; and, with the notebook's folder, for a Python file beside it that a cell imports.
     """
     names = {id(cell): found for cell in cells if (found := _names(without_markers(cell.source))) is not None}
     run = [cell for cell in cells if cell.runs and id(cell) in names]
@@ -38,7 +38,7 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
     bound = {name for cell in run for name in names[id(cell)].bound} | set(dir(builtins)) | _GIVEN_BY_JUPYTER
     left_out = {id(cell) for cell in others}
     elsewhere = {name: cell for cell in others for name in names[id(cell)].bound}
-    found: list[NotInMarking] = []
+    found: list[NotInGrading] = []
     for cell in run:
         for name in sorted(names[id(cell)].read - bound):
             if name in elsewhere:
@@ -46,13 +46,13 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
                     f"{called(cell.label)} uses {name}, which {elsewhere[name].cell.place} defines, a cell that "
                     f"grading does not run. Define {name} in {cell.label}, or in a cell of your own."
                 )
-                found.append(NotInMarking(name, sentence))
+                found.append(NotInGrading(name, sentence))
         for module in sorted(_modules(cell.source)) if folder is not None else ():
             if module != "given" and (folder / f"{module}.py").is_file():
                 sentence = (
                     f"{called(cell.label)} imports {module}.py, which grading does not have: put it into the notebook."
                 )
-                found.append(NotInMarking(module, sentence))
+                found.append(NotInGrading(module, sentence))
     for place, cell in enumerate(cells):
         if cell.role != "solution" or not cell.runs or id(cell) not in names:
             continue
@@ -63,11 +63,11 @@ def not_in_marking(cells: Sequence[SortedCell], folder: Path | None = None) -> l
                     f"{called(again[-1].cell.place)} binds {name} again, after {cell.label}. Grading takes the one in "
                     f"{cell.label}: give the other another name."
                 )
-                found.append(NotInMarking(name, sentence))
+                found.append(NotInGrading(name, sentence))
     return found
 
 
-def of_notebook(path: Path) -> list[NotInMarking]:
+def of_notebook(path: Path) -> list[NotInGrading]:
     """The same for a saved notebook; nothing where it cannot be read."""
     from autograder.notebooks.document import read_document
     from autograder.notebooks.errors import NotebookError
@@ -76,7 +76,7 @@ def of_notebook(path: Path) -> list[NotInMarking]:
         document = read_document(path)
     except (NotebookError, OSError):
         return []
-    return not_in_marking(sort_cells(document, known_charts()), path.parent)
+    return not_in_grading(sort_cells(document, known_charts()), path.parent)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What each cell of somebody's notebook is, and which cells are run: the same for `autograder test` and for marking.
+"""What each cell of somebody's notebook is, and which cells are run: the same for `autograder test` and for grading.
 
 Read from what the notebook itself says, so that it needs no other file. Run are the setup, the solutions and the
 student's own code, in the order in which they stand; not the check cells, and no cell tagged chart.

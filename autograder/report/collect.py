@@ -17,10 +17,10 @@ from autograder.judge.bugs import NOTHING_TO_JUDGE
 from autograder.judge.framework import Result, checks_of
 from autograder.stages import Stage
 
-NOT_MARKED = "not yet graded"
+NOT_YET_GRADED = "not yet graded"
 N_TOPICS = 3
 _NOTHING_TO_JUDGE = {bug.key for bug in NOTHING_TO_JUDGE}
-_KINDS = (NOT_GRADED_LINE, NOT_MARKED, STALE, NOTE)
+_KINDS = (NOT_GRADED_LINE, NOT_YET_GRADED, STALE, NOTE)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class ClassReport:
 
 
 def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[str] = ()) -> ClassReport | None:
-    """The report on a stage, without the students excluded; None when nothing of it has been marked.
+    """The report on a stage, without the students excluded; None when nothing of it has been graded.
 
     submitted and autograded: the folders of the course that nbgrader calls so.
     """
@@ -119,14 +119,14 @@ def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[
     rows, remarks = [], []
     for student in sorted({*records, *folders, *unread}.difference(excluded)):
         record = records.get(student)
-        rows.append(record or Record(stage.assignment, student, NOT_MARKED, "", ""))
+        rows.append(record or Record(stage.assignment, student, NOT_YET_GRADED, "", ""))
         if record is None:
             sentence = "handed in, and not graded yet."
             if reason := unreadable(autograded, stage.assignment, student):
                 sentence = f"{reason}; let this account read it."
             elif student in unread:
                 sentence = "its record cannot be read; nbgrader autograde --force grades it again."
-            remarks.append((NOT_MARKED, sentence, student))
+            remarks.append((NOT_YET_GRADED, sentence, student))
         elif record.status != GRADED:
             remarks.append((NOT_GRADED_LINE, record.reason or "nbgrader could not go on with it.", student))
         else:

@@ -47,7 +47,7 @@ def score_histogram(scores: Sequence[float], most: float) -> str:
 
 
 def seconds_histogram(seconds: Sequence[float]) -> str:
-    """Submissions by the time that marking took, in steps of 1, 2, 5, 10, ..."""
+    """Submissions by the time that grading took, in steps of 1, 2, 5, 10, ..."""
     place = [sum(edge <= value for edge in _EDGES) for value in seconds]
     first, last = min(place), max(place)
     labels = [_between(number) for number in range(first, last + 1)]

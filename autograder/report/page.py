@@ -17,10 +17,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE
 from autograder.plain_text import JOINERS, visible
 from autograder.report import drawing
-from autograder.report.collect import NOT_MARKED, ClassReport
+from autograder.report.collect import NOT_YET_GRADED, ClassReport
 
 _HERE = Path(__file__).resolve().parent
-_SAID = {NOT_GRADED_LINE: "not graded", NOT_MARKED: "not yet graded", STALE: "out of date", NOTE: "repaired or odd"}
+_SAID = {NOT_GRADED_LINE: "not graded", NOT_YET_GRADED: "not yet graded", STALE: "out of date", NOTE: "repaired or odd"}
 
 
 def shown(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The account that a student's process has where root marks."""
+"""The account that a student's process has where root grades."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.worker.privileges import NOBODY
 
 
 def account_for(paths: Iterable[str]) -> int | None:
-    """Nobody's uid, where root marks and nobody can reach what a student's process needs; else it keeps this account.
+    """Nobody's uid, where root grades and nobody can reach what a student's process needs; else it keeps this account.
 
     Python below /root is such a case. paths: what it needs besides Python, this package and the model; the folders in
     which root makes them count, not the modes that they have.

@@ -1,4 +1,4 @@
-"""What keeps a student's process apart from the rest of the machine. Decided once, by the process that marks.
+"""What keeps a student's process apart from the rest of the machine. Decided once, by the process that grades.
 
 Whoever starts another process hands the answer on: one with another PATH or environment must not find another.
 """
@@ -63,7 +63,7 @@ class Isolation:
         return f"unset {MODE_VARIABLE}" if MODE_VARIABLE in self.why else REMEDY
 
     def expect(self, *, sandbox: bool = False, unsandboxed: bool = False) -> None:
-        """SandboxMissing where nothing may be marked: root, or anybody who requires a sandbox, needs one.
+        """SandboxMissing where nothing may be graded: root, or anybody who requires a sandbox, needs one.
 
         sandbox: one is required of every account. unsandboxed: root may do without.
         """

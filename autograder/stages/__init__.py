@@ -13,7 +13,7 @@ class Stage:
     number: int  # its place in the course
     title: str
     functions: tuple[str, ...] = ()  # what the student writes; none where nothing is graded
-    version: int = 1  # of its checks; raised when marks can come out otherwise (versions.py)
+    version: int = 1  # of its checks; raised when scores can come out otherwise (versions.py)
 
     @property
     def assignment(self) -> str:

@@ -1,4 +1,4 @@
-"""The accounts that mark in tests: this one, and where it is root's an ordinary one as well."""
+"""The accounts that grade in tests: this one, and where it is root's an ordinary one as well."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Course:
         self.folder = folder
         self.account = account or Account()
         shutil.copytree(built(STAGE), folder, dirs_exist_ok=True)
-        allow_unsandboxed(folder)  # what must not be marked so, its tests mark with require_sandbox
+        allow_unsandboxed(folder)  # what must not be graded so, its tests grade with require_sandbox
 
     def run(self, *command, **variables):
         """Run nbgrader as a person would. PATH is the one by which this process found the sandbox."""

@@ -1,4 +1,4 @@
-"""A class of sixteen for tests of what is shown about a class: handed in, and marked by `autograder grade`."""
+"""A class of sixteen for tests of what is shown about a class: handed in, and graded by `autograder grade`."""
 
 from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.command import autograder

@@ -13,7 +13,7 @@ from autograder.places import ROOT
 # Where the package deletes, and what tells that it made what goes
 DELETING = {
     "cli/fetch.py": "a file named .part, of an address that was fetched to it",
-    "cli/sample_class.py": "a folder with the marker .sample-class",
+    "cli/sample_class.py": "a folder with the grader .sample-class",
     "conftest.py": "the folder that it makes for one run of the tests",
     "grading/batch.py": "records",
     "grading/folders.py": "assignments in autograded/ and feedback/, as nbgrader itself does",

@@ -38,7 +38,7 @@ def test_two_lines_meet_where_their_costs_are_equal():
     assert crossing([0, 8], *measured) == pytest.approx(4)
 
 
-def test_the_break_even_is_marked_in_its_chart():
+def test_the_break_even_is_graded_in_its_chart():
     lines = {"nothing saved": [0, 416, 832], "prefix saved first": [200, 216, 232]}
     chart = break_even_chart([0, 2, 4], lines, y_label="work", y_unit="tokens", title="Tokens run", model=None)
     assert "break-even: 1.00 requests" in [text.get_text() for text in chart.figure.axes[0].texts]

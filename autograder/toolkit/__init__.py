@@ -1,1 +1,1 @@
-"""What the notebooks import: the model, charts, timing and the labs. Nothing here knows how marks are decided."""
+"""What the notebooks import: the model, charts, timing and the labs. Nothing here knows how scores are decided."""

@@ -1,4 +1,4 @@
-"""The broken class, marked as one batch by the real command line: the right points for each, and one table that says
+"""The broken class, graded as one batch by the real command line: the right points for each, and one table that says
 what was repaired, what could not be graded, and why."""
 
 import json
@@ -94,16 +94,16 @@ def test_the_report_says_the_same_to_programs(course):
     assert {r["student"]: r["status"] for r in report} == {
         case.name: "graded" if case.reason is None else "not graded" for case in CASES
     } | dict.fromkeys(ODD_FOLDERS.values(), "not graded")
-    assert all(bool(r["isolation"]) == (r["status"] == "graded") for r in report)  # in which sandbox it was marked
+    assert all(bool(r["isolation"]) == (r["status"] == "graded") for r in report)  # in which sandbox it was graded
 
 
-def test_the_marked_notebooks_are_the_courses_cells_in_their_order(course):
+def test_the_graded_notebooks_are_the_courses_cells_in_their_order(course):
     """Whatever came in, nbgrader's feedback, formgrader and export find what the course released."""
     source = json.loads((course.folder / "source" / STAGE.assignment / NAME).read_text(encoding="utf-8"))
     ids = [cell["id"] for cell in source["cells"]]
     for case in GRADED:
-        marked = json.loads(course.path(case.name, "autograded").read_text(encoding="utf-8"))
-        assert [cell["id"] for cell in marked["cells"] if not cell["id"].startswith(("extra-", "rubric-"))] == ids, (
+        graded = json.loads(course.path(case.name, "autograded").read_text(encoding="utf-8"))
+        assert [cell["id"] for cell in graded["cells"] if not cell["id"].startswith(("extra-", "rubric-"))] == ids, (
             case.name
         )
-        assert (marked["nbformat"], marked["metadata"]["kernelspec"]) == (4, source["metadata"]["kernelspec"])
+        assert (graded["nbformat"], graded["metadata"]["kernelspec"]) == (4, source["metadata"]["kernelspec"])

@@ -77,7 +77,7 @@ def wait_until_up(url: str, server: subprocess.Popen, log: Path) -> None:
     raise AssertionError(f"The server did not start:\n{log.read_text()[-3000:]}")
 
 
-def mark_by_hand(page, formgrader, question: str) -> None:
+def grade_by_hand(page, formgrader, question: str) -> None:
     """Points and a comment for a question, in the formgrader's page of a submission."""
     box, comment = formgrader.locator(f"input#{question}"), formgrader.locator(f"#{question}-comment")
     for field, text, kind in ((box, "1.5", "grade"), (comment, "Say what wpe does with it.", "comment")):

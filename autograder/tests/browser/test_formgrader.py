@@ -1,4 +1,4 @@
-"""nbgrader's formgrader inside JupyterLab, on a marked course: what a teaching assistant sees there, and does."""
+"""nbgrader's formgrader inside JupyterLab, on a graded course: what a teaching assistant sees there, and does."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from autograder.judge.bugs import POSITIONS_RESET
 from autograder.stages.samples import submissions_of
-from autograder.tests.browser.jupyter import TOKEN, jupyter_lab, mark_by_hand
+from autograder.tests.browser.jupyter import TOKEN, grade_by_hand, jupyter_lab
 from autograder.tests.course import ALL, CHECKS, STAGE, Course
 
 WRITTEN = "why-positions"
@@ -65,21 +65,21 @@ def open_submission(formgrader, course, student):
     formgrader.locator(f"input#{LOST}[placeholder]").wait_for()
 
 
-def panel(formgrader, mark):
+def panel(formgrader, name):
     """The cell of a grade, and its score box."""
-    box = formgrader.locator(f"input#{mark}")
+    box = formgrader.locator(f"input#{name}")
     return formgrader.locator(".cell", has=box).last, box
 
 
-def test_a_hand_mark_given_in_the_formgrader_survives_a_second_grading(page, formgrader, course, screenshots):
+def test_a_score_given_in_the_formgrader_survives_a_second_grading(page, formgrader, course, screenshots):
     open_submission(formgrader, course, "wrong")
     check_scores_and_messages(formgrader)
     cell, box = panel(formgrader, WRITTEN)
     assert "needs_manual_grade" in box.get_attribute("class")
     assert "<script>" in cell.inner_text()  # as text
-    mark_by_hand(page, formgrader, WRITTEN)
+    grade_by_hand(page, formgrader, WRITTEN)
     box.scroll_into_view_if_needed()
-    page.screenshot(path=str(screenshots / "formgrader-hand-mark.png"))
+    page.screenshot(path=str(screenshots / "formgrader-score.png"))
     _, box = panel(formgrader, LOST)
     box.scroll_into_view_if_needed()
     page.screenshot(path=str(screenshots / "formgrader-check.png"))
@@ -89,8 +89,8 @@ def test_a_hand_mark_given_in_the_formgrader_survives_a_second_grading(page, for
 
     assert course.scores("wrong") == before
     with course.gradebook() as gradebook:
-        mark = gradebook.find_grade(WRITTEN, STAGE.module, STAGE.assignment, "wrong")
-        assert (mark.manual_score, mark.score) == (1.5, 1.5)
+        stored = gradebook.find_grade(WRITTEN, STAGE.module, STAGE.assignment, "wrong")
+        assert (stored.manual_score, stored.score) == (1.5, 1.5)
     open_submission(formgrader, course, "wrong")
     check_scores_and_messages(formgrader)
     assert panel(formgrader, WRITTEN)[1].input_value() == "1.5"

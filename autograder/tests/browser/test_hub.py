@@ -1,4 +1,4 @@
-"""A round of a term on a real JupyterHub: release, fetch, solve, check, submit, collect, mark by hand, feedback."""
+"""A round of a term on a real JupyterHub: release, fetch, solve, check, submit, collect, grade by hand, feedback."""
 
 import importlib.util
 import shutil
@@ -7,7 +7,7 @@ import pytest
 
 from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.browser.hub import TEACHER, Hub, log_in
-from autograder.tests.browser.jupyter import NotebookPage, mark_by_hand
+from autograder.tests.browser.jupyter import NotebookPage, grade_by_hand
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course
 
 pytestmark = [
@@ -106,8 +106,8 @@ def test_a_stage_from_its_release_to_the_feedback_that_a_student_reads(hub, log_
 
     click_and_wait(teacher, row_of_the_stage(formgrader).locator(".collect a"), f"{STAGE.assignment}/collect")
     assert {p.parent.parent.name for p in hub.course.glob(f"submitted/*/{STAGE.assignment}/{NAME}")} == set(STUDENTS)
-    mark_all(teacher, formgrader)
-    mark_a_question(teacher, formgrader, hub, "bob")
+    grade_all(teacher, formgrader)
+    grade_a_question(teacher, formgrader, hub, "bob")
     teacher.goto(f"{hub.address}/user/{TEACHER}/lab?reset")
     formgrader = manage_assignments(teacher)
     for step in ("generate", "release"):
@@ -147,14 +147,14 @@ def solve(page, hub, name, sources):
     notebook.save()
 
 
-def mark_all(page, formgrader):
+def grade_all(page, formgrader):
     row_of_the_stage(formgrader).locator("td.num-submissions a").click()
     for name in STUDENTS:
         link = formgrader.locator(f"tr:has-text('{name}')").locator(".autograde a")
         click_and_wait(page, link, f"{STAGE.assignment}/{name}/autograde")
 
 
-def mark_a_question(page, formgrader, hub, student):
+def grade_a_question(page, formgrader, hub, student):
     """Manual Grading > the assignment > the notebook > the submission: points and a comment for the first question."""
     course = object.__new__(Course)
     course.folder = hub.course
@@ -167,4 +167,4 @@ def mark_a_question(page, formgrader, hub, student):
     formgrader.locator("tbody tr:has-text('Submission #')").first.wait_for()
     formgrader.locator(f"tbody a[href*='{submission}']").first.click()
     formgrader.locator(f"input#{next(iter(CHECKS))}[placeholder]").wait_for()  # the page knows the scores
-    mark_by_hand(page, formgrader, WRITTEN)
+    grade_by_hand(page, formgrader, WRITTEN)

@@ -38,7 +38,7 @@ def wait_for_text(page, selector: str, text: str, seconds: float = 30) -> None:
 
 
 def test_a_students_window_has_nothing_that_is_for_assistants(page, address):
-    """Validate runs checks that marking does not look at; Create Assignment is for whoever makes a course."""
+    """Validate runs checks that grading does not look at; Create Assignment is for whoever makes a course."""
     NotebookPage(page, address, "02-kv-cache/kv_cache.ipynb")
     page.wait_for_selector(".jp-NotebookPanel-toolbar button")
     assert page.query_selector(".jp-NotebookPanel-toolbar >> text=Validate") is None

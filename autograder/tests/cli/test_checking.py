@@ -155,7 +155,7 @@ def test_a_renamed_notebook_is_known_by_the_checks_it_calls(student, tmp_path):
     assert autograder("test", cwd=moved).stdout.startswith("my work.ipynb, stage save-and-reuse")
 
 
-def test_what_marking_would_note_the_student_reads_first(student, tmp_path):
+def test_what_grading_would_note_the_student_reads_first(student, tmp_path):
     notebook = student({})
     content = json.loads(notebook.read_text(encoding="utf-8"))
     stub = next(c for c in content["cells"] if "def save_prefix_cache" in "".join(c["source"]))
@@ -191,7 +191,7 @@ def first_lines(notebook):
     return [line for line in head.splitlines()[1:] if line]
 
 
-def test_a_notebook_with_merge_marks_is_refused_as_in_marking(student):
+def test_a_notebook_with_merge_marks_is_refused_as_in_grading(student):
     notebook = student({})
     notebook.write_text("<<<<<<< HEAD\n" + notebook.read_text(encoding="utf-8"), encoding="utf-8")
     result = autograder("test", cwd=notebook.parent)
@@ -207,7 +207,7 @@ def test_a_python_file_is_checked_as_well(student):
 
 
 def test_a_given_file_that_was_edited_is_told_of(student):
-    """Marking takes the course's own, so points that need the edited one are points only here."""
+    """Grading takes the course's own, so points that need the edited one are points only here."""
     notebook = student({})
     own = notebook.parent / "given.py"
     assert "given.py is not the course's" not in autograder("test", cwd=notebook.parent).stdout

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from autograder.cli.marks_table import gradebook_scores
 from autograder.cli.sample_class import UNSOLVED, a_class_of
+from autograder.cli.scores_table import gradebook_scores
 from autograder.grading.records import read_records
 from autograder.judge.framework import checks_of
 from autograder.places import ROOT
@@ -30,7 +30,7 @@ def sample_class():
     return {s.name: s for s in a_class_of(STAGE)}
 
 
-def test_every_right_submission_has_full_marks_and_every_wrong_one_loses_its_checks(demo):
+def test_every_right_submission_has_every_point_and_every_wrong_one_loses_its_checks(demo):
     folder, _ = demo
     scores = gradebook_scores(folder, STAGE)
     points = {check.id: check.points for check in checks_of(STAGE.name)}
@@ -64,11 +64,11 @@ def test_the_table_has_a_row_for_each_submission_with_its_points_and_its_bug(dem
     records = {record.student: record for record in read_records(folder / "autograded", STAGE.assignment)}
     for name in scores:
         (row,) = [line.split() for line in shown.splitlines() if line.split()[:1] == [name]]
-        marks = [f"{scores[name][check.id]:g}" for check in checks_of(STAGE.name)]
-        assert row[1 : len(marks) + 2] == [*marks, f"{sum(scores[name].values()):g}"]
+        points = [f"{scores[name][check.id]:g}" for check in checks_of(STAGE.name)]
+        assert row[1 : len(points) + 2] == [*points, f"{sum(scores[name].values()):g}"]
         for check in records[name].checks:
             if check.bug:
-                assert check.bug.label in " ".join(row[len(marks) + 2 :])
+                assert check.bug.label in " ".join(row[len(points) + 2 :])
 
 
 def test_every_feedback_page_tells_what_failed(demo):

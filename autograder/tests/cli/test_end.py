@@ -40,7 +40,7 @@ def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command)
     assert list(tmp_path.glob("autograder-*")) == []
 
 
-def test_a_class_is_marked_with_a_model_given_by_a_relative_path(course, tmp_path):
+def test_a_class_is_graded_with_a_model_given_by_a_relative_path(course, tmp_path):
     """nbgrader works in the course's folder."""
     course.hand_in("anna")
     shutil.copytree(model_folder("tiny"), tmp_path / "mymodel")

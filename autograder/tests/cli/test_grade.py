@@ -1,4 +1,4 @@
-"""`autograder grade`: what it says when it cannot do what was asked. How it marks: tests/grading/test_class_run.py."""
+"""`autograder grade`: what it says when it cannot do what was asked. How it grades: tests/grading/test_class_run.py."""
 
 import csv
 import os
@@ -17,7 +17,7 @@ from autograder.grading.records import Record
 from autograder.stages import UnknownStage
 from autograder.tests.command import autograder
 from autograder.tests.course import STAGE, Course
-from autograder.tests.marking import ENVIRONMENT, GRADE
+from autograder.tests.grading_class import ENVIRONMENT, GRADE
 
 OPTIONS = {"course": None, "students": (), "jobs": None, "force": False, "csv_path": None, "json_path": None}
 
@@ -84,9 +84,9 @@ def test_nothing_handed_in(here):
 
 
 @pytest.mark.parametrize("option", ["csv_path", "json_path"])
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_marked(here, tmp_path, option):
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_graded(here, tmp_path, option):
     with pytest.raises(UserError, match=r"cannot be written; name a file in a folder that can\.$"):
-        grade(**{option: tmp_path / "nowhere" / "marks"})
+        grade(**{option: tmp_path / "nowhere" / "scores"})
     assert not (here / "autograded").exists()
 
 
@@ -107,7 +107,7 @@ def test_a_configuration_that_cannot_be_read(config):
         grade()
 
 
-def test_a_configuration_that_would_run_the_students_code_here_marks_nothing(config):
+def test_a_configuration_that_would_run_the_students_code_here_scores_nothing(config):
     config.write_text(config.read_text("utf-8").replace("c.Autograde.exporter_class", "ours"), encoding="utf-8")
     with pytest.raises(UserError, match=r"does not set c\.Autograde\.exporter_class"):
         grade()
@@ -148,10 +148,10 @@ def test_all_stages_when_none_is_named(here, capsys):
     assert re.fullmatch(r"04-save-and-reuse: 1 graded, 0 not graded, \d+ s", lines[-1])
 
 
-def test_a_stage_that_cannot_be_marked_keeps_none_of_the_others_from_being_marked_and_told_of(here, tmp_path, capsys):
+def test_a_stage_that_cannot_be_graded_keeps_none_of_the_others_from_being_graded_and_told_of(here, tmp_path, capsys):
     for stage in ("02-kv-cache", "05-failure-modes"):
         (here / "submitted" / "anna" / stage).mkdir()
-    table = tmp_path / "marks.csv"
+    table = tmp_path / "scores.csv"
     with pytest.raises(UserError) as problem:
         grade(csv_path=table)
     assert re.fullmatch(
@@ -204,16 +204,16 @@ def outcome(*lines):
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1"])
 def test_nothing_in_the_table_is_a_formula_to_a_spreadsheet(tmp_path, text):
-    write_csv(tmp_path / "marks.csv", [(outcome(), [record(text, score=-1.5, reason=f"{text}\nforged")])])
-    (row,) = rows(tmp_path / "marks.csv")
+    write_csv(tmp_path / "scores.csv", [(outcome(), [record(text, score=-1.5, reason=f"{text}\nforged")])])
+    (row,) = rows(tmp_path / "scores.csv")
     assert row["student"].startswith("'") and row["reason"].startswith("'") and row["score"] == "-1.5"
-    assert len((tmp_path / "marks.csv").read_text(encoding="utf-8").splitlines()) == 2
+    assert len((tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()) == 2
 
 
-def test_the_table_says_whose_marks_are_out_of_date(tmp_path):
+def test_the_table_says_whose_scores_are_out_of_date(tmp_path):
     lines = [Line("anna", STALE, "graded with other checks")]
-    write_csv(tmp_path / "marks.csv", [(outcome(*lines), [record("anna"), record("ben")])])
-    assert [row["stale"] for row in rows(tmp_path / "marks.csv")] == ["graded with other checks", ""]
+    write_csv(tmp_path / "scores.csv", [(outcome(*lines), [record("anna"), record("ben")])])
+    assert [row["stale"] for row in rows(tmp_path / "scores.csv")] == ["graded with other checks", ""]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at modes")
@@ -221,8 +221,8 @@ def test_the_table_says_whose_marks_are_out_of_date(tmp_path):
 def test_who_may_read_the_table_is_for_the_umask_to_say(tmp_path, mask):
     before = os.umask(mask)
     try:
-        write_csv(tmp_path / "marks.csv", [(outcome(), [record("anna")])])
+        write_csv(tmp_path / "scores.csv", [(outcome(), [record("anna")])])
     finally:
         os.umask(before)
-    assert (tmp_path / "marks.csv").stat().st_mode & 0o777 == 0o666 & ~mask
+    assert (tmp_path / "scores.csv").stat().st_mode & 0o777 == 0o666 & ~mask
     assert len(list(tmp_path.iterdir())) == 1

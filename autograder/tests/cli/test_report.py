@@ -1,4 +1,4 @@
-"""`autograder report`: the page about a class, as real marking leaves it."""
+"""`autograder report`: the page about a class, as real grading leaves it."""
 
 import base64
 import hashlib
@@ -129,10 +129,10 @@ def test_every_check_has_its_failures_and_their_names_the_most_failed_first(writ
 def test_every_student_has_the_points_of_the_gradebook(written, course):
     _, *rows = written.read.tables["students"]
     assert len(rows) == N_GRADED + N_NOT_GRADED
-    for name, score, *marks in rows:
-        points = marks[: len(CHECKS)]
+    for name, score, *scores in rows:
+        points = scores[: len(CHECKS)]
         if name in ("broken", AS_RECORDED):
-            assert (score, set(points), marks[-2]) == ("", {""}, "not graded")
+            assert (score, set(points), scores[-2]) == ("", {""}, "not graded")
         else:
             stored = course.scores(name)
             assert points == [f"{stored[check.id]:g}" for check in CHECKS]
@@ -158,7 +158,7 @@ def test_it_says_who_met_which_bug(written):
     assert rows[0] == ["positions reset to 0", "4", "student-1, student-2, student-3, student-4"]
 
 
-def test_it_says_how_long_marking_took(written, course):
+def test_it_says_how_long_grading_took(written, course):
     records = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text())
     total = sum(record["seconds"] for record in records)
     assert f"{total:.0f} s of grading in all" in written.read.said
@@ -216,7 +216,7 @@ def test_a_long_text_is_cut():
 # When something is amiss
 
 
-def test_marks_that_are_out_of_date_are_told(copy):
+def test_scores_that_are_out_of_date_are_told(copy):
     notebook = copy.folder / "submitted" / "right" / STAGE.assignment / NAME
     notebook.write_text(notebook.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     shutil.rmtree(copy.folder / "submitted" / "student-1")
@@ -230,7 +230,7 @@ def test_marks_that_are_out_of_date_are_told(copy):
     assert "other checks (older)" in stale["student-2"]
 
 
-def test_what_was_never_marked_and_what_cannot_be_read_are_told(copy):
+def test_what_was_never_graded_and_what_cannot_be_read_are_told(copy):
     copy.record("right").unlink()
     copy.record("student-1").write_text("{")
     plain = json.loads(copy.record("student-2").read_text())

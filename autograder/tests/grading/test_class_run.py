@@ -1,6 +1,6 @@
-"""`autograder grade` against `nbgrader autograde`, killed runs, several runs at a time: always the same marks.
+"""`autograder grade` against `nbgrader autograde`, killed runs, several runs at a time: always the same scores.
 
-One class, built once; each test marks a copy of it.
+One class, built once; each test scores a copy of it.
 """
 
 import json
@@ -13,7 +13,7 @@ import pytest
 
 from autograder.stages.samples import solved_cells
 from autograder.tests.course import CHECKS, STAGE, Course, hand_in_a_class
-from autograder.tests.marking import (
+from autograder.tests.grading_class import (
     AUTOGRADE,
     GRADE,
     assert_same_files,
@@ -21,9 +21,9 @@ from autograder.tests.marking import (
     files,
     kill,
     left_over,
-    marks,
     records,
     run,
+    scores,
     start,
 )
 
@@ -63,7 +63,7 @@ def a_copy(class_, tmp_path):
 
 @pytest.fixture(scope="module")
 def by_nbgrader(class_, tmp_path_factory):
-    """The class marked by nbgrader's command, undisturbed."""
+    """The class graded by nbgrader's command, undisturbed."""
     course = copy_of(class_, tmp_path_factory.mktemp("by-nbgrader") / "course")
     done = run(course, AUTOGRADE)
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def by_nbgrader(class_, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(by_nbgrader):
-    found = marks(by_nbgrader)
+    found = scores(by_nbgrader)
     assert len(found) == 9 and all(len(one["grades"]) > len(CHECKS) for one in found.values())
     assert found["anna"]["score"] == sum(c.points for c in CHECKS.values()) > found["looper"]["score"] > 0
     return found
@@ -88,13 +88,13 @@ def without_looper(found):
 @pytest.fixture(scope="module")
 def by_grade(class_, tmp_path_factory):
     course = copy_of(class_, tmp_path_factory.mktemp("by-grade") / "course")
-    course.done = run(course, GRADE, "--jobs", "2", "--csv", "marks.csv", "--json", "marks.json")
+    course.done = run(course, GRADE, "--jobs", "2", "--csv", "scores.csv", "--json", "scores.json")
     assert course.done.returncode == 0, course.done.stdout + course.done.stderr
     return course
 
 
-def test_both_commands_store_the_same_marks(by_grade, expected):
-    assert marks(by_grade) == expected
+def test_both_commands_store_the_same_scores(by_grade, expected):
+    assert scores(by_grade) == expected
 
 
 def test_both_commands_leave_the_same_files(by_grade, by_nbgrader):
@@ -113,7 +113,7 @@ def test_the_table_says_what_was_repaired(by_grade):
 
 
 def test_the_csv_has_a_row_a_submission_and_a_column_a_check(by_grade, expected):
-    head, *rows = [line.split(",") for line in (by_grade.folder / "marks.csv").read_text("utf-8").splitlines()]
+    head, *rows = [line.split(",") for line in (by_grade.folder / "scores.csv").read_text("utf-8").splitlines()]
     assert head[:5] == ["assignment", "student", "status", "score", "max_score"] and head[-len(CHECKS) :] == list(
         CHECKS
     )
@@ -123,14 +123,14 @@ def test_the_csv_has_a_row_a_submission_and_a_column_a_check(by_grade, expected)
 
 
 def test_the_json_has_everything_that_was_found_out(by_grade):
-    (stage,) = json.loads((by_grade.folder / "marks.json").read_text("utf-8"))
+    (stage,) = json.loads((by_grade.folder / "scores.json").read_text("utf-8"))
     assert (stage["assignment"], stage["graded"], stage["not_graded"]) == (STAGE.assignment, 9, 0)
     assert stage["submissions"] == json.loads(
         (by_grade.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text()
     )
 
 
-def test_what_was_marked_is_left_alone_until_forced(by_grade, expected):
+def test_what_was_graded_is_left_alone_until_forced(by_grade, expected):
     before = files(by_grade)
     done = run(by_grade, GRADE, "--student", "anna", "--student", "wrong-1")
     last = rf"{STAGE.assignment}: 2 graded \(2 before\), 0 not graded, \d+ s"
@@ -139,14 +139,14 @@ def test_what_was_marked_is_left_alone_until_forced(by_grade, expected):
     done = run(by_grade, GRADE, "--student", "anna", "--force")
     assert re.fullmatch(rf"{STAGE.assignment}: 1 graded, 0 not graded, \d+ s", done.stdout.splitlines()[-1])
     assert {r.student for r in records(by_grade) if r.graded_at != stamp[r.student]} == {"anna"}
-    assert files(by_grade) == before and marks(by_grade) == expected
+    assert files(by_grade) == before and scores(by_grade) == expected
 
 
 # Killed runs
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process group")
-def test_whichever_command_is_killed_the_other_goes_on_and_ends_with_the_same_marks(a_copy, expected, by_nbgrader):
+def test_whichever_command_is_killed_the_other_goes_on_and_ends_with_the_same_scores(a_copy, expected, by_nbgrader):
     course = a_copy()
     for command, enough in ((GRADE, 1), (AUTOGRADE, 4)):
         process = start(course, command)
@@ -156,7 +156,7 @@ def test_whichever_command_is_killed_the_other_goes_on_and_ends_with_the_same_ma
         kill(process)
     done = run(course, GRADE)
     assert done.returncode == 0, done.stderr
-    assert marks(course) == without_looper(expected)
+    assert scores(course) == without_looper(expected)
     assert_same_files(files(course), without_looper(files(by_nbgrader)))
     assert not left_over(course.folder)
 
@@ -175,5 +175,5 @@ def test_several_runs_on_one_course_share_the_work_though_one_is_killed(a_copy, 
     for process, output in zip(processes, outputs, strict=True):
         assert process.returncode == 0, output
         assert "locked" not in output and "Traceback" not in output, output
-    assert marks(course) == without_looper(expected)
+    assert scores(course) == without_looper(expected)
     assert_same_files(files(course), without_looper(files(by_nbgrader)))

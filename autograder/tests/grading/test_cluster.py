@@ -1,4 +1,4 @@
-"""`autograder grade --dask`, with a real scheduler and several workers: the same marks as on one machine."""
+"""`autograder grade --dask`, with a real scheduler and several workers: the same scores as on one machine."""
 
 import contextlib
 import importlib.util
@@ -13,7 +13,7 @@ import pytest
 from autograder.cli.errors import UserError
 from autograder.tests.cli.test_grade import grade
 from autograder.tests.course import STAGE, Course, hand_in_a_class
-from autograder.tests.marking import GRADE, copy_of, files, left_over, marks, records, run, start
+from autograder.tests.grading_class import GRADE, copy_of, files, left_over, records, run, scores, start
 from autograder.tests.waiting import wait_until
 
 pytestmark = [
@@ -33,11 +33,11 @@ def class_(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(class_, tmp_path_factory):
-    """The class marked on this machine alone: its marks, the reason why one is not graded, and the files."""
+    """The class graded on this machine alone: its scores, the reason why one is not graded, and the files."""
     course = copy_of(class_, tmp_path_factory.mktemp("here") / "course")
     done = run(course, GRADE)
     assert done.returncode == 1, done.stderr
-    return marks(course), reasons(course), files(course).keys()
+    return scores(course), reasons(course), files(course).keys()
 
 
 def reasons(course):
@@ -52,8 +52,8 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-def markers_in(folder):
-    return [command for command in left_over(folder) if "autograder.grading.marker" in command]
+def graders_in(folder):
+    return [command for command in left_over(folder) if "autograder.grading.graders" in command]
 
 
 def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluster, tmp_path):
@@ -62,15 +62,15 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluste
     assert wait_until(lambda: records(course), 120)
     os.kill(first.pid, signal.SIGINT)
     first.communicate(timeout=120)
-    assert wait_until(lambda: not markers_in(cluster.folder), 20)
+    assert wait_until(lambda: not graders_in(cluster.folder), 20)
     before = {r.student: r.graded_at for r in records(course) if r.status == "graded"}
     second = run(course, [*GRADE, "--dask", cluster.address])
     assert second.returncode == 1, second.stderr
-    assert (marks(course), reasons(course)) == expected[:2]
+    assert (scores(course), reasons(course)) == expected[:2]
     assert {r.student: r.graded_at for r in records(course)}.items() >= before.items()
 
 
-def test_the_marks_and_the_words_are_those_of_one_machine_though_a_worker_is_killed(
+def test_the_scores_and_the_words_are_those_of_one_machine_though_a_worker_is_killed(
     class_, expected, cluster, tmp_path
 ):
     course = copy_of(class_, tmp_path / "course")
@@ -80,16 +80,16 @@ def test_the_marks_and_the_words_are_those_of_one_machine_though_a_worker_is_kil
     output, _ = grading.communicate(timeout=600)
     assert grading.returncode == 1, output
     assert "dashboard: http://127.0.0.1:" in output
-    assert (marks(course), reasons(course), files(course).keys()) == expected
-    assert wait_until(lambda: not markers_in(cluster.folder), 60)
+    assert (scores(course), reasons(course), files(course).keys()) == expected
+    assert wait_until(lambda: not graders_in(cluster.folder), 60)
 
 
 def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
     from autograder.course_secret import course_secret
     from autograder.grading import cluster as module
-    from autograder.grading.marker import HandedIn
+    from autograder.grading.graders import HandedIn
     from autograder.grading.seed import student_key
-    from autograder.tests.grading.test_marker import marking
+    from autograder.tests.grading.test_graders import grading
 
     sent = []
 
@@ -111,7 +111,7 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
     with_first = class_.path("anna").parent
     monkeypatch.setattr(module, "Client", Client)
     with contextlib.suppress(InterruptedError), socket.create_server(("127.0.0.1", 0)) as somebody:
-        module.Cluster(marking(class_), f"tcp://127.0.0.1:{somebody.getsockname()[1]}")
+        module.Cluster(grading(class_), f"tcp://127.0.0.1:{somebody.getsockname()[1]}")
     cluster = object.__new__(module.Cluster)
     cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None, _begun=[], _came=[])
     secret = course_secret(class_.folder)

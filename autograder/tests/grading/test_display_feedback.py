@@ -10,7 +10,7 @@ from autograder.grading.records import read_records
 from autograder.places import CONFIG
 from autograder.tests.command import autograder
 from autograder.tests.course import CHECKS, STAGE, Course
-from autograder.tests.marking import left_over, marks
+from autograder.tests.grading_class import left_over, scores
 from autograder.tests.modes import works
 
 pytestmark = works("bubblewrap")
@@ -62,9 +62,9 @@ print('FOUND', found or 'nothing')
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """The class marked by nbgrader autograde without a display run, then by autograder grade with one.
+    """The class graded by nbgrader autograde without a display run, then by autograder grade with one.
 
-    `without` and `with_it` are the marks.
+    `without` and `with_it` are the scores.
     """
     course = Course(tmp_path_factory.mktemp("display"))
     paths = [str(course.folder / name) for name in ("", "gradebook.db", ".autograder-seed", "submitted")]
@@ -75,13 +75,13 @@ def course(tmp_path_factory):
     course.temporary = tmp_path_factory.mktemp("temporary")
     course.first = course.run("autograde", STAGE.assignment, TMPDIR=str(course.temporary))
     assert course.first.returncode == 0, course.first.stderr
-    course.without, course.plain = marks(course), {s: others(course, s) for s in [*CHARTS, "unsolved"]}
+    course.without, course.plain = scores(course), {s: others(course, s) for s in [*CHARTS, "unsolved"]}
     with (course.folder / CONFIG).open("a", encoding="utf-8") as config:
         config.write(ON)
     again = ("grade", STAGE.name, "--force", "--course", course.folder)
     course.second = autograder(*again, TMPDIR=str(course.temporary))
     assert course.second.returncode == 0, course.second.stderr
-    course.with_it = marks(course)
+    course.with_it = scores(course)
     return course
 
 
@@ -105,7 +105,7 @@ def test_it_is_off_unless_the_course_asks_for_it(course):
     assert set(map(str, course.plain.values())) == {"[]"}
 
 
-def test_marks_are_the_same_with_it_and_without(course):
+def test_scores_are_the_same_with_it_and_without(course):
     assert course.with_it == course.without
     full = {i: float(c.points) for i, c in CHECKS.items()}
     assert {s: course.scores(s) for s in CHARTS} == dict.fromkeys(CHARTS, full)

@@ -11,7 +11,7 @@ from autograder.tests.course import ALL, STAGE, Course
 
 
 def answer(notebook):
-    """Something for a person to mark."""
+    """Something for a person to grade."""
     for cell in notebook["cells"]:
         about = cell["metadata"].get("nbgrader", {})
         if about.get("grade") and about.get("solution"):
@@ -46,7 +46,7 @@ def exported(course, *options):
         return list(csv.DictReader(file))
 
 
-def test_a_mark_that_is_not_there_is_not_a_zero_and_a_stage_that_nobody_handed_in_has_no_rows(course):
+def test_a_score_that_is_not_there_is_not_a_zero_and_a_stage_that_nobody_handed_in_has_no_rows(course):
     rows = exported(course)
     assert {row["assignment"] for row in rows} == {STAGE.assignment}
     assert {row["student_id"]: (row["score"], row["status"]) for row in rows} == {

@@ -1,4 +1,4 @@
-"""The page of feedback: the checks by their titles, what nobody has marked yet, and answers as they were meant."""
+"""The page of feedback: the checks by their titles, what nobody has graded yet, and answers as they were meant."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def test_every_check_is_listed_by_its_title_with_its_points(course, contents):
     assert contents[1][: len(CHECKS)] == listed
 
 
-def test_a_question_that_nobody_has_marked_is_not_said_to_have_no_points(course, contents):
+def test_a_question_that_nobody_has_graded_is_not_said_to_have_no_points(course, contents):
     title, items = contents
     assert items[len(CHECKS)] == "Question 1: not graded yet (2 points)"
     assert items[len(CHECKS) + 1] == "Question 2: 0 / 2 points, with a comment"  # nothing was answered
@@ -109,7 +109,7 @@ def test_an_answer_is_rendered_and_nothing_of_it_is_active(page):
     assert "onclick" not in re.sub(r"&lt;b onclick.*?&gt;", "", page)
 
 
-def test_a_question_that_was_marked_by_hand_has_its_points_and_its_comment(course, page):
+def test_a_question_that_was_graded_by_hand_has_its_points_and_its_comment(course, page):
     with course.gradebook() as gradebook:
         grade = gradebook.find_grade("why-positions", STAGE.module, STAGE.assignment, "anna")
         grade.manual_score, grade.needs_manual_grade = 1.5, False

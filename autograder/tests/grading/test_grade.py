@@ -148,7 +148,7 @@ def test_a_value_that_a_check_cannot_judge_costs_it_and_the_assistant_is_told_wh
     assert str(HIDDEN[0]) not in result.results[0].message + sentences(result)[0]
 
 
-def test_a_grader_that_cannot_start_gives_no_mark(graded, tmp_path):
+def test_a_grader_that_cannot_start_gives_no_score(graded, tmp_path):
     given = tmp_path / "given.py"
     given.write_text("import no_such_module")
     with pytest.raises(GradingError, match=r"given\.py cannot be imported"):

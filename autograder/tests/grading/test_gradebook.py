@@ -11,7 +11,7 @@ from autograder.grading.gradebook import ClassGradebook, UnknownStudent
 from autograder.grading.scores import ForGradebook
 from autograder.tests.course import CHECKS, NAME, STAGE, Course
 from autograder.tests.grading.test_one_bad_submission import hand_in_again
-from autograder.tests.marking import GRADE, copy_of, run
+from autograder.tests.grading_class import GRADE, copy_of, run
 
 LATE = "c.LateSubmissionPlugin.penalty_method = 'zero'\n"
 CHECK = next(iter(CHECKS))
@@ -33,7 +33,7 @@ def rows(course):
 
 
 def store_by_nbgrader(course):
-    """Store the marked notebooks that lie in the course, by nbgrader's API and its own steps."""
+    """Store the graded notebooks that lie in the course, by nbgrader's API and its own steps."""
     late = AssignLatePenalties(config=Config({"LateSubmissionPlugin": {"penalty_method": "zero"}}))
     for path in sorted((course.folder / "autograded").glob(f"*/{STAGE.assignment}/{NAME}")):
         student, stamp = path.parent.parent.name, path.with_name("timestamp.txt")
@@ -75,7 +75,7 @@ def test_the_rows_are_those_of_nbgraders_own_steps(course, tmp_path):
     by_nbgrader = copy_of(course, tmp_path / "by-nbgrader")
     for options in ((), ("--force",)):
         assert run(course, GRADE, *options).returncode == 0
-        copied = copy_of(course, tmp_path / f"marked{len(options)}")  # its notebooks, and the other gradebook
+        copied = copy_of(course, tmp_path / f"graded{len(options)}")  # its notebooks, and the other gradebook
         (by_nbgrader.folder / "gradebook.db").replace(copied.folder / "gradebook.db")
         by_nbgrader = copied
         store_by_nbgrader(by_nbgrader)

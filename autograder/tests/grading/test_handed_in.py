@@ -6,7 +6,7 @@ import pytest
 
 from autograder.grading.handed_in import folder_problem, parse_time
 from autograder.tests.course import Course
-from autograder.tests.marking import GRADE, marks, run
+from autograder.tests.grading_class import GRADE, run, scores
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def course(tmp_path_factory):
 
 def test_the_gradebook_has_the_moment(course):
     assert run(course, GRADE).returncode == 0
-    assert marks(course)["anna"]["time"] == datetime(2026, 3, 1, 12)
+    assert scores(course)["anna"]["time"] == datetime(2026, 3, 1, 12)
 
 
 def test_what_the_exchange_hands_feedback_back_by_is_kept_and_nothing_else(course):

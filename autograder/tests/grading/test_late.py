@@ -4,7 +4,7 @@ import pytest
 
 from autograder.places import CONFIG
 from autograder.tests.course import ALL, STAGE, Course
-from autograder.tests.marking import AUTOGRADE, GRADE, marks, run
+from autograder.tests.grading_class import AUTOGRADE, GRADE, run, scores
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def is_due(course, day):
 
 
 def penalties(course):
-    return {student: mark["late"] for student, mark in marks(course).items()}
+    return {student: row["late"] for student, row in scores(course).items()}
 
 
 def test_the_penalty_is_that_of_the_present_due_date(course):
@@ -37,6 +37,6 @@ def test_the_penalty_is_that_of_the_present_due_date(course):
     course.path("late-and-broken-later").write_text("{", encoding="utf-8")
     run(course, AUTOGRADE, "--force")
     assert penalties(course) == {"late": [None], "late-and-broken-later": [None], "in-time": [None]}
-    assert {student: mark["score"] for student, mark in marks(course).items()} == {
+    assert {student: row["score"] for student, row in scores(course).items()} == {
         "late": ALL, "late-and-broken-later": 0, "in-time": ALL
     }  # fmt: skip

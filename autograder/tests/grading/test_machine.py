@@ -1,4 +1,4 @@
-"""How many submissions are marked at a time."""
+"""How many submissions are graded at a time."""
 
 import os
 

@@ -1,6 +1,6 @@
 """The real command line: nbgrader autograde and generate_feedback, and both again after some have handed in again.
 
-Each command starts once; nbgrader takes seconds to start, so the class is handed in whole. What marking makes of right
+Each command starts once; nbgrader takes seconds to start, so the class is handed in whole. What grading makes of right
 and wrong work is tests/cli/test_demo.py; of broken notebooks tests/broken/; of hostile ones tests/hostile/.
 """
 
@@ -84,7 +84,7 @@ def test_there_is_no_page_for_what_was_not_graded(course):
 
 @pytest.fixture(scope="module")
 def again(course):
-    """Some of the class graded a second time, after one has handed in again and a person has given marks."""
+    """Some of the class graded a second time, after one has handed in again and a person has given scores."""
     check = next(iter(CHECKS))
     for folder in (course.folder / "submitted").iterdir():
         if folder.name not in GRADED_AGAIN:
@@ -115,13 +115,13 @@ def test_a_notebook_handed_in_again_is_told_to_be_stale(again):
     assert "stale" in row and "handed in again, and nbgrader passes it over" in row and "--force" in row
 
 
-def test_a_second_grading_gives_the_same_marks(again):
+def test_a_second_grading_gives_the_same_scores(again):
     for student, scores in again.before.items():
         if student != "noisy":
             assert again.course.scores(student) == scores
 
 
-def test_marks_given_by_a_person_survive_even_where_grading_fails(again):
+def test_scores_given_by_a_person_survive_even_where_grading_fails(again):
     with again.course.gradebook() as gradebook:
         for student in ("wrong", "noisy"):
             grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, student)

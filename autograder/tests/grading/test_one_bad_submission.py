@@ -1,6 +1,6 @@
-"""What one submission, or the course's own configuration, may not do to the marks of the others.
+"""What one submission, or the course's own configuration, may not do to the scores of the others.
 
-The class is marked by an account that permissions hold for: root goes without the capabilities that set it above them.
+The class is graded by an account that permissions hold for: root goes without the capabilities that set it above them.
 """
 
 import os
@@ -15,7 +15,7 @@ from autograder.grading.outcome import NOT_GRADED_LINE, Watcher
 from autograder.grading.records import read_record, write_record
 from autograder.grading.scores import ForGradebook
 from autograder.tests.course import CHECKS, NAME, STAGE, Course
-from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, run
+from autograder.tests.grading_class import AUTOGRADE, GRADE, copy_of, run
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix" or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="needs permissions that hold"
@@ -61,7 +61,7 @@ def course(built, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def once_marked(built, tmp_path_factory):
+def graded_once(built, tmp_path_factory):
     """The class after one run, with an answer to every question."""
     course = copy_of(built, tmp_path_factory.mktemp("once") / "course")
     for name in ("adele", "zoe"):
@@ -71,14 +71,14 @@ def once_marked(built, tmp_path_factory):
 
 
 @pytest.fixture
-def marked_before(once_marked, tmp_path):
-    return copy_of(once_marked, tmp_path / "course")
+def graded_before(graded_once, tmp_path):
+    return copy_of(graded_once, tmp_path / "course")
 
 
 @pytest.fixture(scope="module")
-def marked(built, tmp_path_factory):
+def graded(built, tmp_path_factory):
     """The class with everything wrong at once, after one run."""
-    course = copy_of(built, tmp_path_factory.mktemp("marked") / "course")
+    course = copy_of(built, tmp_path_factory.mktemp("graded") / "course")
     with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
         config.write(HOOKS)
     for name in ("shut-folder", "shut-student", "shut-time", "shut-notebook", "shut-given", "linked", "recorded"):
@@ -111,57 +111,57 @@ def marked(built, tmp_path_factory):
         path.chmod(0o700)
 
 
-def test_what_cannot_be_read_is_named_and_the_run_goes_on(marked):
-    said = marked.done.stdout + marked.done.stderr
-    assert marked.done.returncode == 1
+def test_what_cannot_be_read_is_named_and_the_run_goes_on(graded):
+    said = graded.done.stdout + graded.done.stderr
+    assert graded.done.returncode == 1
     assert said.count("Traceback") == said.count("RuntimeError: the course's own hook")
     for name in ("shut-folder", "shut-student", "shut-time"):
-        what, sentence = row(marked.done, name)
+        what, sentence = row(graded.done, name)
         assert what == "NOT GRADED" and "timestamp.txt cannot be read (Permission denied); let this account" in sentence
     assert (
-        row(marked.done, "shut-notebook")[1]
+        row(graded.done, "shut-notebook")[1]
         == f"{NAME} cannot be opened (Permission denied); let this account read it."
     )
-    assert "recorded.json cannot be used (Is a directory)" in row(marked.done, "recorded")[1]
+    assert "recorded.json cannot be used (Is a directory)" in row(graded.done, "recorded")[1]
 
 
-def test_the_others_have_every_point(marked):
+def test_the_others_have_every_point(graded):
     for name in ("adele", "zoe", "shut-given", "linked", "latin"):
-        assert marked.scores(name) == FULL, name
-        assert read_record(marked.folder / "autograded", STAGE.assignment, name).status == "graded"
+        assert graded.scores(name) == FULL, name
+        assert read_record(graded.folder / "autograded", STAGE.assignment, name).status == "graded"
 
 
-def test_a_file_name_that_is_no_text_costs_nothing(marked):
-    assert row(marked.done, "latin") == ("note", "The notebook was named caf\ufffd.ipynb.")
-    assert read_record(marked.folder / "autograded", STAGE.assignment, "latin").file == "caf\ufffd.ipynb"
-    assert row(marked.done, "latin-broken")[1].startswith("caf\ufffd.ipynb is not valid JSON")
-    assert not list((marked.folder / "autograded").rglob("*.tmp"))
+def test_a_file_name_that_is_no_text_costs_nothing(graded):
+    assert row(graded.done, "latin") == ("note", "The notebook was named caf\ufffd.ipynb.")
+    assert read_record(graded.folder / "autograded", STAGE.assignment, "latin").file == "caf\ufffd.ipynb"
+    assert row(graded.done, "latin-broken")[1].startswith("caf\ufffd.ipynb is not valid JSON")
+    assert not list((graded.folder / "autograded").rglob("*.tmp"))
 
 
 @pytest.mark.parametrize(("hook", "more"), [("before", ["latin-broken", "recorded", "shut-notebook"]), ("after", [])])
-def test_a_hook_of_the_courses_is_told_each_notebook(marked, hook, more):
-    told = (marked.folder / "hooks.txt").read_text(encoding="utf-8").splitlines()
-    graded = ["adele", "latin", "linked", "shut-given", "zoe"]
-    expected = sorted(f"{hook} {marked.path(name)}" for name in (*graded, *more))
+def test_a_hook_of_the_courses_is_told_each_notebook(graded, hook, more):
+    told = (graded.folder / "hooks.txt").read_text(encoding="utf-8").splitlines()
+    names = ["adele", "latin", "linked", "shut-given", "zoe"]
+    expected = sorted(f"{hook} {graded.path(name)}" for name in (*names, *more))
     assert sorted(line for line in told if line.startswith(hook)) == expected
 
 
-def test_a_file_that_the_course_lets_a_student_change_stays_the_students(marked):
-    own = marked.path("adele", "autograded", name="data/own.csv")
+def test_a_file_that_the_course_lets_a_student_change_stays_the_students(graded):
+    own = graded.path("adele", "autograded", name="data/own.csv")
     assert own.read_text(encoding="utf-8") == "1,2"
 
 
-def test_a_hook_of_the_courses_that_fails_lets_no_link_through(marked):
-    assert {p.name for p in marked.path("linked", "autograded").parent.iterdir()} == {NAME, "given.py"}
+def test_a_hook_of_the_courses_that_fails_lets_no_link_through(graded):
+    assert {p.name for p in graded.path("linked", "autograded").parent.iterdir()} == {NAME, "given.py"}
 
 
-def test_who_is_excluded_is_no_part_of_the_run(marked):
-    assert "excluded" not in marked.done.stdout + marked.done.stderr
-    assert not list((marked.folder / "autograded").rglob("excluded*"))
+def test_who_is_excluded_is_no_part_of_the_run(graded):
+    assert "excluded" not in graded.done.stdout + graded.done.stderr
+    assert not list((graded.folder / "autograded").rglob("excluded*"))
 
 
-def test_nobodys_marks_are_touched_when_the_course_is_not_in_step_with_its_checks(marked_before):
-    course = marked_before
+def test_nobodys_scores_are_touched_when_the_course_is_not_in_step_with_its_checks(graded_before):
+    course = graded_before
     path = course.folder / "source" / STAGE.assignment / NAME
     source, check = path.read_text(encoding="utf-8"), next(iter(CHECKS))
     path.write_text(source.replace(f'"grade_id": "{check}"', '"grade_id": "other-check"'), encoding="utf-8")
@@ -175,8 +175,8 @@ def test_nobodys_marks_are_touched_when_the_course_is_not_in_step_with_its_check
         assert course.scores(name) == FULL and course.path(name, "autograded").exists()
 
 
-def test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more(marked_before):
-    course = marked_before
+def test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more(graded_before):
+    course = graded_before
     for name in ("adele", "zoe"):
         course.path(name).rename(course.path(name, name="notes.txt"))
     done = run(course, AUTOGRADE, "--force")
@@ -191,15 +191,15 @@ def test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more(marked_b
         assert done.returncode != 0 and said in done.stderr
 
 
-def test_an_answer_that_a_person_has_marked_waits_for_nobody_until_it_changes(marked_before):
-    course, written = marked_before, ("why-positions", "when-to-save")
+def test_an_answer_that_a_person_has_graded_waits_for_nobody_until_it_changes(graded_before):
+    course, written = graded_before, ("why-positions", "when-to-save")
     with course.gradebook() as gradebook:
         for name in ("adele", "zoe"):
             for cell in written:
                 grade = gradebook.find_grade(cell, STAGE.module, STAGE.assignment, name)
                 assert grade.needs_manual_grade
                 grade.manual_score, grade.needs_manual_grade = 1.0, False
-        # One mark is given, and the person wants to come back to it
+        # One score is given, and the person wants to come back to it
         gradebook.find_grade(written[1], STAGE.module, STAGE.assignment, "adele").needs_manual_grade = True
         gradebook.db.commit()
     hand_in_again(course, "zoe", "I have thought again.")
@@ -215,7 +215,7 @@ def test_an_answer_that_a_person_has_marked_waits_for_nobody_until_it_changes(ma
 
 
 def grade_here(course, monkeypatch):
-    """Mark the class in this process, where a part can be made to fail for Adele."""
+    """Grade the class in this process, where a part can be made to fail for Adele."""
     monkeypatch.chdir(course.folder)
     outcome = class_run.Course(course.folder).grade(STAGE, Watcher())
     assert (outcome.graded, outcome.not_graded) == (1, 1)
@@ -239,11 +239,11 @@ def test_a_record_that_cannot_be_written_is_told_of(course, monkeypatch):
 def test_scores_that_cannot_be_stored_are_no_other_students_loss(course, monkeypatch):
     store = ClassGradebook.store
 
-    def fails(self, student, marked, *values, **options):
+    def fails(self, student, graded, *values, **options):
         if student == "adele":
-            scores = dict(marked.scores) | {next(iter(CHECKS)): "a score that the gradebook does not take"}
-            marked = ForGradebook(scores, marked.unanswered)
-        store(self, student, marked, *values, **options)
+            scores = dict(graded.scores) | {next(iter(CHECKS)): "a score that the gradebook does not take"}
+            graded = ForGradebook(scores, graded.unanswered)
+        store(self, student, graded, *values, **options)
 
     monkeypatch.setattr(ClassGradebook, "store", fails)
     assert grade_here(course, monkeypatch) == "its scores could not be stored; see the messages above."

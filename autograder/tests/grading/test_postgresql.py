@@ -1,4 +1,4 @@
-"""The gradebook on a PostgreSQL server, started here for the occasion: the same marks as in SQLite."""
+"""The gradebook on a PostgreSQL server, started here for the occasion: the same scores as in SQLite."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.notebooks.build import build
 from autograder.places import ROOT
 from autograder.tests.course import ALL, STAGE, Course
-from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, marks, run, start
+from autograder.tests.grading_class import AUTOGRADE, GRADE, copy_of, run, scores, start
 
 pytestmark = pytest.mark.skipif(why_none() != "", reason=why_none() or "PostgreSQL is there")
 
@@ -39,8 +39,8 @@ def test_both_commands_at_a_time_store_on_the_server_what_one_stores_in_a_file(c
     outputs = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert run(with_file, GRADE).returncode == 0
-    stored = marks(on_server, server)
-    assert stored == marks(with_file)
+    stored = scores(on_server, server)
+    assert stored == scores(with_file)
     assert len(stored) == 3 and stored["anna"]["score"] == ALL
     assert not (on_server.folder / "gradebook.db").exists()
 

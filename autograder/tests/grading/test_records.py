@@ -50,7 +50,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     assert read_record(tmp_path, ZOE.assignment, "zoe") == ZOE
 
 
-def test_a_record_of_an_earlier_version_is_read_and_its_marks_are_out_of_date(tmp_path):
+def test_a_record_of_an_earlier_version_is_read_and_its_scores_are_out_of_date(tmp_path):
     write(tmp_path, BEFORE)
     record = read_record(tmp_path, ZOE.assignment, "zoe")
     without_sentence = replace(POSITIONS_RESET, sentence="", look="")

@@ -1,4 +1,4 @@
-"""What `autograder test` runs of a notebook is what is run when it is marked, however the notebook was edited."""
+"""What `autograder test` runs of a notebook is what is run when it is graded, however the notebook was edited."""
 
 import json
 import random
@@ -95,7 +95,7 @@ class Editor:
         self.cells[at]["metadata"].pop("tags", None)
 
     def do_lose_metadata(self, at):
-        if self.cells[at]["cell_type"] == "code":  # a solution in Markdown is known by its id when marked, and run
+        if self.cells[at]["cell_type"] == "code":  # a solution in Markdown is known by its id when graded, and run
             self.cells[at]["metadata"] = {}
 
     def do_lose_all_metadata(self, at):
@@ -123,8 +123,8 @@ def test_the_same_code_runs_in_the_same_order_however_a_notebook_was_edited(stag
         Editor(notebook, random.Random(f"{stage.name} {seed}")).edit()
         path.write_text(json.dumps(notebook), encoding="utf-8")
         tested = [text_of(c.source) for c in read_cells(path)]
-        marked = [text_of(c.source) for c in rebuild(source, read_document(path)).runs]
-        assert [s for s in marked if s not in setups] == [s for s in tested if s not in setups], seed
-        rest = iter(marked)
+        graded = [text_of(c.source) for c in rebuild(source, read_document(path)).runs]
+        assert [s for s in graded if s not in setups] == [s for s in tested if s not in setups], seed
+        rest = iter(graded)
         assert all(s in rest for s in tested), seed  # the setup runs where it stands, and besides where it belongs
-        assert set(setups) <= set(marked), seed
+        assert set(setups) <= set(graded), seed

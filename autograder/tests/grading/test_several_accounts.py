@@ -1,6 +1,6 @@
 """Assistants with accounts of their own share a course: a group, c.CourseDirectory.groupshared, the seed for the group.
 
-The first account's files are given to another owner; then root marks, without what sets it above permissions, as a
+The first account's files are given to another owner; then root grades, without what sets it above permissions, as a
 member of the group.
 """
 
@@ -11,7 +11,7 @@ import shutil
 import pytest
 
 from autograder.tests.course import CHECKS, STAGE, Course
-from autograder.tests.marking import AUTOGRADE, GRADE, copy_of, records, run
+from autograder.tests.grading_class import AUTOGRADE, GRADE, copy_of, records, run
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix" or os.geteuid() != 0 or not shutil.which("setpriv"), reason="has to be root, and gives that up"
@@ -34,8 +34,8 @@ def member(course, command, *options):
 
 
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory):
-    """The class marked by the first account, under the umask that most have."""
+def graded(tmp_path_factory):
+    """The class graded by the first account, under the umask that most have."""
     course = Course(tmp_path_factory.mktemp("first") / "course")
     with open(course.folder / "nbgrader_config.py", "a", encoding="utf-8") as config:
         config.write("\nc.CourseDirectory.groupshared = True\n")
@@ -50,9 +50,9 @@ def marked(tmp_path_factory):
 
 
 @pytest.fixture
-def course(marked, tmp_path):
+def course(graded, tmp_path):
     """What the README asks for, and the first account's run before."""
-    course = copy_of(marked, tmp_path / "course")
+    course = copy_of(graded, tmp_path / "course")
     for path in (course.folder, course.folder / "gradebook.db"):
         path.chmod(path.stat().st_mode | 0o020)
     (course.folder / SEED).chmod(0o640)
@@ -73,7 +73,7 @@ def test_another_account_goes_on_and_grades_again(course):
         assert course.scores(name) == FULL
 
 
-def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_mark_is_touched(course):
+def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_score_is_touched(course):
     (course.folder / SEED).chmod(0o600)
     done = member(course, AUTOGRADE, "--force")
     said = done.stdout + done.stderr
@@ -85,7 +85,7 @@ def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_mark_is_touched(cours
     assert {r.status for r in records(course)} == {"graded"} and course.scores("zoe") == FULL
 
 
-def test_marks_whose_record_is_not_for_this_account_are_left_alone(course):
+def test_scores_whose_record_is_not_for_this_account_are_left_alone(course):
     """As records were that an earlier version made."""
     (course.folder / "autograded" / ".records" / STAGE.assignment / "zoe.json").chmod(0o600)
     done = member(course, AUTOGRADE, "--force")

@@ -1,4 +1,4 @@
-"""The syllabus' table of cells: each of its rows is a notebook that is marked, with the outcome that the row says."""
+"""The syllabus' table of cells: each of its rows is a notebook that is graded, with the outcome that the row says."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 
 from autograder.cli.sample_class import write_submission
-from autograder.grading.submission import Job, mark
+from autograder.grading.submission import Job, grade
 from autograder.notebooks.build import source_notebook
 from autograder.notebooks.load import sorted_cells
 from autograder.notebooks.marks import read_stage
@@ -46,11 +46,11 @@ class Notebook:
         cell["source"] = f"{source}\n{''.join(cell['source'])}"
 
     def passes(self):
-        """Whether kv_cache_bytes has its points when the folder is marked."""
+        """Whether kv_cache_bytes has its points when the folder is graded."""
         self.path.write_text(json.dumps(self.content), encoding="utf-8")
         given = RELEASE / "given.py"
         job = Job(STAGE, self.path.parent, b"key", SOURCE, given, Worker, POINTS, isolation="not looked at")
-        results = {r.id: r for r in mark(job).result.results}
+        results = {r.id: r for r in grade(job).result.results}
         return results["memory-bytes"].passed
 
     @property
@@ -136,5 +136,5 @@ def test_the_table_has_these_rows():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_a_row_says_what_marking_does(row, tmp_path):
+def test_a_row_says_what_grading_does(row, tmp_path):
     ROWS[row](tmp_path / "work")

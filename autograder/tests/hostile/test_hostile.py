@@ -1,4 +1,4 @@
-"""The hostile class, marked as one batch by the real command line, with honest submissions among it.
+"""The hostile class, graded as one batch by the real command line, with honest submissions among it.
 
 For each: the points that were earned and no others, the rest of the class untouched, nothing left running or lying
 about, and nothing of a student's that a page of feedback or a terminal would obey.
@@ -14,10 +14,10 @@ import pytest
 from autograder.tests.canary import Canary
 from autograder.tests.command import autograder
 from autograder.tests.course import ALL, CHECKS, NAME, STAGE, Course
+from autograder.tests.grading_class import left_over
 from autograder.tests.hostile.attacks import ATTACKS, Attack
 from autograder.tests.hostile.attacks.taking import SECONDS
-from autograder.tests.hostile.marked import REQUIRED, earned, first_message, mark
-from autograder.tests.marking import left_over
+from autograder.tests.hostile.graded import REQUIRED, earned, first_message, grade
 from autograder.tests.modes import works
 from autograder.tests.waiting import wait_until
 
@@ -57,7 +57,7 @@ def course(tmp_path_factory, canary):
 
     course.temporary = tmp_path_factory.mktemp("temporary")
     course.released = released(course)
-    course.first = mark(course, canary, hand_in, *SHORT, TMPDIR=str(course.temporary), AUTOGRADER_JOBS="2")
+    course.first = grade(course, canary, hand_in, *SHORT, TMPDIR=str(course.temporary), AUTOGRADER_JOBS="2")
     return course
 
 
@@ -208,7 +208,7 @@ def test_a_name_of_a_student_is_text_on_the_pages(course, pages):
 
 @pytest.fixture(scope="module")
 def by_grade(course, pages):
-    """A part of the class marked again by `autograder grade`."""
+    """A part of the class graded again by `autograder grade`."""
     before = {student: course.scores(student) for student in AGAIN}
     with (course.folder / "nbgrader_config.py").open("a") as config:
         config.writelines(f"c.{option.removeprefix('--')}\n" for option in SHORT)

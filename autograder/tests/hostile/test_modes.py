@@ -1,7 +1,7 @@
-"""What reaches for the machine, in each sandbox and marked by root and by an ordinary account.
+"""What reaches for the machine, in each sandbox and graded by root and by an ordinary account.
 
-The whole hostile class is marked in test_hostile.py, with bubblewrap and the account that tests. Of what tries nothing
-that depends on either, one of each kind is marked here.
+The whole hostile class is graded in test_hostile.py, with bubblewrap and the account that tests. Of what tries nothing
+that depends on either, one of each kind is graded here.
 """
 
 import contextlib
@@ -13,10 +13,10 @@ import pytest
 from autograder.tests.accounts import account
 from autograder.tests.canary import Canary
 from autograder.tests.course import STAGE, Course
+from autograder.tests.grading_class import left_over
 from autograder.tests.hostile.attacks import ATTACKS, CHANGING, LOOKING, TAKING
 from autograder.tests.hostile.attacks.taking import SECONDS
-from autograder.tests.hostile.marked import NotSandboxed, earned, first_message, mark
-from autograder.tests.marking import left_over
+from autograder.tests.hostile.graded import NotSandboxed, earned, first_message, grade
 from autograder.tests.modes import ISOLATIONS
 from autograder.tests.waiting import wait_until
 
@@ -30,17 +30,17 @@ HERE = [*LOOKING, *CHANGING, *TAKING, *(a for a in ATTACKS if a.name in OF_OTHER
     params=[("bubblewrap", "ordinary"), ("landlock", "this"), ("landlock", "ordinary")],
     ids=lambda param: "-".join(param),
 )
-def marked(request, tmp_path_factory):
+def graded(request, tmp_path_factory):
     """The class after one run of nbgrader autograde."""
     mode, who = request.param
     if mode not in ISOLATIONS:
         pytest.skip(f"{mode} does not work here")
-    with account(who) as marker, contextlib.closing(Canary()) as canary:
-        folder = marker.home or tmp_path_factory.mktemp("modes")
+    with account(who) as grader, contextlib.closing(Canary()) as canary:
+        folder = grader.home or tmp_path_factory.mktemp("modes")
         temporary = folder / "temporary"
         temporary.mkdir()
-        marker.owns(temporary)
-        course = Course(folder / "course", marker)
+        grader.owns(temporary)
+        course = Course(folder / "course", grader)
 
         def hand_in():
             for attack in HERE:
@@ -48,7 +48,7 @@ def marked(request, tmp_path_factory):
 
         environment = {"TMPDIR": str(temporary), "AUTOGRADER_SANDBOX": mode}
         try:
-            run = mark(course, canary, hand_in, *SHORT, **environment)
+            run = grade(course, canary, hand_in, *SHORT, **environment)
         except NotSandboxed as reason:
             if who == "this":
                 raise
@@ -56,25 +56,25 @@ def marked(request, tmp_path_factory):
         yield SimpleNamespace(course=course, canary=canary, mode=mode, temporary=temporary, run=run)
 
 
-def test_every_submission_gets_what_it_earned(marked):
-    assert marked.run.returncode == 0 and "Traceback" not in marked.run.stderr
-    scores = {attack.name: marked.course.scores(attack.name) for attack in HERE}
+def test_every_submission_gets_what_it_earned(graded):
+    assert graded.run.returncode == 0 and "Traceback" not in graded.run.stderr
+    scores = {attack.name: graded.course.scores(attack.name) for attack in HERE}
     assert scores == {attack.name: earned(attack) for attack in HERE}
 
 
-def test_who_looks_for_secrets_or_ways_out_finds_nothing(marked):
-    said = {a.name: first_message(marked.course, a.name) for a in HERE if a.looks and a.name != "imports-judge"}
+def test_who_looks_for_secrets_or_ways_out_finds_nothing(graded):
+    said = {a.name: first_message(graded.course, a.name) for a in HERE if a.looks and a.name != "imports-judge"}
     assert {name: text for name, text in said.items() if "RuntimeError: FOUND nothing" not in text} == {}
 
 
-def test_nothing_outside_is_changed_or_left(marked):
-    assert marked.canary.changed() == []
-    assert list(marked.temporary.iterdir()) == []
-    assert wait_until(lambda: not left_over(marked.course.folder, SECONDS), 5)
+def test_nothing_outside_is_changed_or_left(graded):
+    assert graded.canary.changed() == []
+    assert list(graded.temporary.iterdir()) == []
+    assert wait_until(lambda: not left_over(graded.course.folder, SECONDS), 5)
 
 
-def test_the_report_names_the_sandbox_and_no_check_of_ours_broke(marked):
-    path = marked.course.folder / "autograded" / f"report-{STAGE.assignment}.json"
+def test_the_report_names_the_sandbox_and_no_check_of_ours_broke(graded):
+    path = graded.course.folder / "autograded" / f"report-{STAGE.assignment}.json"
     report = json.loads(path.read_text(encoding="utf-8"))
-    assert {r["isolation"] for r in report} == {marked.mode}
+    assert {r["isolation"] for r in report} == {graded.mode}
     assert [r["student"] for r in report for n in r["notes"] if n["kind"] == "check-broke"] == []

@@ -1,4 +1,4 @@
-"""Where the command that marks finds no sandbox: nothing hostile is marked, and what it could have done is shown."""
+"""Where the command that grades finds no sandbox: nothing hostile is graded, and what it could have done is shown."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from autograder.tests.canary import Canary
 from autograder.tests.course import STAGE, Course
 from autograder.tests.hostile.attacks import ATTACKS
 from autograder.tests.hostile.attacks.changing import TRIES_THE_SANDBOX
-from autograder.tests.hostile.marked import NotSandboxed, earned, first_message, mark
+from autograder.tests.hostile.graded import NotSandboxed, earned, first_message, grade
 from autograder.tests.modes import ISOLATIONS, ask, filtered, in_bubblewrap
 
 LIMITS = {"AUTOGRADER_SANDBOX": "limits"}
@@ -29,20 +29,20 @@ def never():
     raise AssertionError("the hostile class was handed in")
 
 
-def test_the_class_is_not_marked_without_a_sandbox_and_it_is_said_why(tmp_path, canary):
+def test_the_class_is_not_graded_without_a_sandbox_and_it_is_said_why(tmp_path, canary):
     with pytest.raises(NotSandboxed, match="AUTOGRADER_SANDBOX asks for limits"):
-        mark(Course(tmp_path), canary, never, **LIMITS)
+        grade(Course(tmp_path), canary, never, **LIMITS)
     assert canary.changed() == []
 
 
 @in_bubblewrap
-def test_with_bubblewrap_hidden_from_the_command_alone_it_is_sandboxed_all_the_same_or_nothing_is_marked(
+def test_with_bubblewrap_hidden_from_the_command_alone_it_is_sandboxed_all_the_same_or_nothing_is_graded(
     tmp_path, canary
 ):
     course = Course(tmp_path / "course")
     (tmp_path / "empty").mkdir()
     with contextlib.suppress(NotSandboxed):
-        mark(course, canary, lambda: None, PATH=str(tmp_path / "empty"))
+        grade(course, canary, lambda: None, PATH=str(tmp_path / "empty"))
         report = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text())
         assert [r["isolation"] for r in report] in (["bubblewrap"], ["landlock"])
     assert canary.changed() == []
@@ -59,8 +59,8 @@ def test_hiding_bubblewrap_after_it_was_found_does_not_change_the_sandbox(tmp_pa
 
 
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory):
-    """Some of the class, marked without a sandbox, and the two canaries that they were told."""
+def graded(tmp_path_factory):
+    """Some of the class, graded without a sandbox, and the two canaries that they were told."""
     course = Course(tmp_path_factory.mktemp("unsandboxed"))
     with contextlib.ExitStack() as stack:
         canary, removed, linked = (stack.enter_context(contextlib.closing(Canary())) for _ in range(3))
@@ -75,21 +75,21 @@ def marked(tmp_path_factory):
         yield course, {"canary": canary.changed(), "removed": removed.changed(), "linked": linked.changed()}, temporary
 
 
-def test_what_a_sandbox_keeps_unchanged_is_changed(marked):
-    _, changed, _ = marked
+def test_what_a_sandbox_keeps_unchanged_is_changed(graded):
+    _, changed, _ = graded
     assert {"course/gradebook.db", "home/written", "site-packages/numpy/__init__.py"} <= set(changed["canary"])
     assert {"home/.ssh/id", "course/.autograder-seed"} <= set(changed["removed"])
 
 
-def test_the_grader_removes_nothing_that_a_submission_points_it_to(marked):
-    _, changed, temporary = marked
+def test_the_grader_removes_nothing_that_a_submission_points_it_to(graded):
+    _, changed, temporary = graded
     assert changed["linked"] == []
     assert [path for path in temporary.iterdir() if not path.is_symlink()] == []
 
 
 @filtered
-def test_the_system_call_filter_and_the_deadlines_hold(marked):
-    course, _, _ = marked
+def test_the_system_call_filter_and_the_deadlines_hold(graded):
+    course, _, _ = graded
     for name in (*HELD, "removes-everything"):
         assert course.scores(name) == earned(BY_NAME[name])
     for name in ("processes", "network"):

@@ -23,7 +23,7 @@ NOT_ALLOWED = "--SubmissionExporter.allow_unsandboxed=False"
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """Two submissions marked without a sandbox; then runs that require one, of everybody and of root alone."""
+    """Two submissions graded without a sandbox; then runs that require one, of everybody and of root alone."""
     course = Course(tmp_path_factory.mktemp("without"))
     course.hand_in("honest")
     course.hand_in("zeros", ZEROS)
@@ -40,12 +40,12 @@ def test_autograder_grade_refuses_as_well(course):
     assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}
 
 
-def test_marks_are_the_same(course):
+def test_scores_are_the_same(course):
     assert course.scores("honest") == {i: c.points for i, c in CHECKS.items()}
     assert course.scores("zeros") == dict.fromkeys(CHECKS, 0)
 
 
-def test_a_run_says_once_and_before_anything_is_marked_what_is_not_isolated(course):
+def test_a_run_says_once_and_before_anything_is_graded_what_is_not_isolated(course):
     before, *after = course.first.stderr.split("Not sandboxed: AUTOGRADER_SANDBOX asks for limits; ")
     assert course.first.returncode == 0 and len(after) == 1 and "graded in" not in before
 
@@ -62,7 +62,7 @@ def test_a_course_that_requires_the_sandbox_grades_nothing_and_keeps_what_was_gr
     assert course.path("honest", "autograded").exists()
 
 
-def test_root_marks_nothing_without_a_sandbox_unless_the_course_allows_it(course):
+def test_root_grades_nothing_without_a_sandbox_unless_the_course_allows_it(course):
     assert course.not_allowed.returncode == (os.geteuid() == 0)
     refused = "Nothing was graded. Root grades only in a sandbox: AUTOGRADER_SANDBOX asks for limits; "
     assert (refused in course.not_allowed.stderr) == (os.geteuid() == 0)

@@ -1,4 +1,4 @@
-"""The version of a stage's checks, which says whose marks are out of date."""
+"""The version of a stage's checks, which says whose scores are out of date."""
 
 import functools
 
@@ -22,7 +22,7 @@ def remembered():
         yield
 
 
-def test_the_code_that_decides_marks_is_that_of_the_version_numbers():
+def test_the_code_that_decides_scores_is_that_of_the_version_numbers():
     assert versions.present() == versions.recorded(), "run: make versions"
 
 
@@ -37,7 +37,7 @@ def test_the_code_that_decides_marks_is_that_of_the_version_numbers():
         ("def near(a, b)", "def near(a, b=0)", False),
     ],
 )
-def test_a_comment_makes_no_mark_stale_and_a_tolerance_does(old, new, same):
+def test_a_comment_makes_no_score_stale_and_a_tolerance_does(old, new, same):
     assert old in SOURCE
     assert (versions.digest(SOURCE) == versions.digest(SOURCE.replace(old, new))) == same
 

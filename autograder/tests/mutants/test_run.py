@@ -1,4 +1,4 @@
-"""What marking makes of a mutant, and what the report says of it."""
+"""What grading makes of a mutant, and what the report says of it."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from autograder.judge.bugs import BUGS
 from autograder.judge.framework import checks_of
 from autograder.mutants import report
 from autograder.mutants.__main__ import main
-from autograder.mutants.run import Mutant, Verdict, function_of, graded_cells, mark_all, mutants_of
+from autograder.mutants.run import Mutant, Verdict, function_of, grade_all, graded_cells, mutants_of
 from autograder.stages import GRADED_STAGES, find_stage
 from autograder.tests.command import run_command
 from autograder.tests.modes import ISOLATIONS
@@ -26,29 +26,29 @@ SOURCES = {  # of the cell longest-common-prefix
 
 
 @pytest.fixture(scope="module")
-def marked():
+def graded():
     """The verdicts by name: with every check, and of those that end with the checks up to the first that is lost."""
     mutants = [Mutant(STAGE, "longest-common-prefix", name, source) for name, source in SOURCES.items()]
-    every_check, first_only = mark_all(mutants, every_check=True), mark_all(mutants[:2], every_check=False)
+    every_check, first_only = grade_all(mutants, every_check=True), grade_all(mutants[:2], every_check=False)
     return tuple({verdict.id: verdict for verdict in verdicts} for verdicts in (every_check, first_only))
 
 
 @in_a_sandbox
-def test_a_mistake_is_caught_and_an_equivalent_change_survives(marked):
-    for verdicts in marked:
+def test_a_mistake_is_caught_and_an_equivalent_change_survives(graded):
+    for verdicts in graded:
         assert {name: v.caught for name, v in verdicts.items() if name != "loops"} == {"shortest": True, "same": False}
 
 
 @in_a_sandbox
-def test_every_check_is_run_only_where_names_are_wanted(marked):
-    every_check, first_only = marked
+def test_every_check_is_run_only_where_names_are_wanted(graded):
+    every_check, first_only = graded
     assert len(every_check["shortest"].lost) > 1
     assert len(first_only["shortest"].lost) == 1
 
 
 @in_a_sandbox
-def test_a_mutant_that_loops_is_ended_soon(marked):
-    verdict = marked[0]["loops"]
+def test_a_mutant_that_loops_is_ended_soon(graded):
+    verdict = graded[0]["loops"]
     assert verdict.caught and set(verdict.names.values()) >= {"not-finished"}
     assert verdict.seconds < 60  # ten times the usual limit for a call, and a restart, would be more
 

@@ -190,7 +190,7 @@ def test_the_gradebook_knows_each_check_and_its_points(course, stage):
     assert registered == {c.id: c.points for c in checks_of(stage.name)}
 
 
-def test_the_stage_without_marks_is_released_but_not_in_the_gradebook(course):
+def test_the_stage_without_scores_is_released_but_not_in_the_gradebook(course):
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         assert [a.name for a in gradebook.assignments] == [s.assignment for s in GRADED_STAGES]
     assert (course / "release" / "00-start-here" / "start_here.ipynb").is_file()

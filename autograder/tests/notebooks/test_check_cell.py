@@ -32,7 +32,7 @@ def test_what_does_not_pass_is_said_without_a_traceback():
 
 
 @pytest.mark.parametrize("line", ["input('go? ')", "breakpoint()"])
-def test_nobody_is_asked_while_a_check_runs_as_in_marking(monkeypatch, capsys, line):
+def test_nobody_is_asked_while_a_check_runs_as_in_grading(monkeypatch, capsys, line):
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt))
     monkeypatch.setattr("sys.breakpointhook", lambda: asked.append("breakpoint"))

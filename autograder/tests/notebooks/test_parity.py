@@ -1,4 +1,4 @@
-"""What passes in the notebook passes in marking: names that marking would not have are told, with their cell."""
+"""What passes in the notebook passes in grading: names that grading would not have are told, with their cell."""
 
 import nbformat
 import pytest
@@ -65,14 +65,14 @@ def test_a_function_that_is_bound_again_later_is_told(tmp_path):
         [("%time x = 1", CHART), ("def kv(n):\n    return len(str(n))", SOLUTION)],
         [("def helper(n, n): pass", {}), ("def kv(n):\n    return n", SOLUTION)],  # parsed, but cannot be compiled
         [("def kv(n):\n    n = 1\n    global n", SOLUTION)],
-        [("def kv(n):\n    return n", SOLUTION), ("kv = print", {})],  # marking runs it, too
+        [("def kv(n):\n    return n", SOLUTION), ("kv = print", {})],  # grading runs it, too
         [
             ("def kv(n):\n    return n", SOLUTION),
             ("def kv(n):\n    return 0", SOLUTION),
         ],  # a copy, of which others tell
     ],
 )
-def test_what_marking_has_is_not_told(tmp_path, cells):
+def test_what_grading_has_is_not_told(tmp_path, cells):
     assert told(saved(tmp_path, *cells)) == []
 
 

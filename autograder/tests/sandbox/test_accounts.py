@@ -1,4 +1,4 @@
-"""Whose account a student's process has: an ordinary one's own, and where root marks, nobody's if that can be."""
+"""Whose account a student's process has: an ordinary one's own, and where root grades, nobody's if that can be."""
 
 import json
 import os
@@ -62,14 +62,14 @@ def temporary(ordinary):
 
 @as_root
 @pytest.mark.parametrize("mode", ISOLATIONS)
-def test_an_ordinary_account_marks_in_each_mode(ordinary, temporary, mode):
+def test_an_ordinary_account_grades_in_each_mode(ordinary, temporary, mode):
     uid = NOBODY if mode == "bubblewrap" else UID
     assert look(ordinary.python, mode, temporary, **ordinary.options) == [uid, uid, [], mode == "limits", uid, "x"]
 
 
 @as_root
 @pytest.mark.parametrize("mode", ISOLATIONS)
-def test_where_root_marks_with_a_python_that_all_can_reach_it_is_nobodys(ordinary, temporary, mode):
+def test_where_root_grades_with_a_python_that_all_can_reach_it_is_nobodys(ordinary, temporary, mode):
     assert look(ordinary.python, mode, temporary) == [NOBODY, NOBODY, [], mode == "limits", NOBODY, "x"]
 
 

@@ -99,7 +99,7 @@ def test_the_answer_can_be_handed_on(isolation):
     assert pickle.loads(pickle.dumps(isolation)) == isolation
 
 
-# Who may mark without
+# Who may grade without
 
 
 def expect(isolation, uid, **said):
@@ -108,7 +108,7 @@ def expect(isolation, uid, **said):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="root is of Unix")
-def test_root_marks_only_in_a_sandbox_unless_it_is_told_otherwise():
+def test_root_grades_only_in_a_sandbox_unless_it_is_told_otherwise():
     with pytest.raises(SandboxMissing, match=r"Root grades only in a sandbox: there is neither; .*allow_unsandboxed"):
         expect(LIMITS, 0)
     expect(LIMITS, 0, unsandboxed=True)
@@ -139,7 +139,7 @@ def test_what_ends_the_grader_while_it_tries_bubblewrap_leaves_no_process(monkey
     slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    before = signal.signal(signal.SIGALRM, lambda number, frame: sys.exit(1))  # as a marker takes SIGTERM
+    before = signal.signal(signal.SIGALRM, lambda number, frame: sys.exit(1))  # as a grader takes SIGTERM
     signal.alarm(1)
     try:
         with pytest.raises(SystemExit):

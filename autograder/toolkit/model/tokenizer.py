@@ -81,7 +81,7 @@ def load_tokenizer(name_or_path: str | Path | None = None) -> Tokenizer:
     if not path.is_file():
         raise ModelError(f"{path} is missing")
     tokenizer = Tokenizer(path)
-    if name != "tiny":  # the course's own is read when it is used: most notebooks are marked without
+    if name != "tiny":  # the course's own is read when it is used: most notebooks are graded without
         _ = tokenizer.n_vocab
     return tokenizer
 

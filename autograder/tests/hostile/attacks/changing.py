@@ -4,7 +4,7 @@
 
 from autograder.tests.hostile.attacks.attack import ZEROS, Attack, probe
 
-# What the first submission that is marked tries; the others are marked when it has failed
+# What the first submission that is graded tries; the others are graded when it has failed
 TRIES_THE_SANDBOX = Attack(
     "tries-the-sandbox",
     "Writes into the canary.",

@@ -15,8 +15,8 @@ SCRIPT = """<script>alert('text')</script><img src=x onerror=alert('image')><a h
 
 def _script_everywhere(notebook):
     for cell in notebook["cells"]:
-        marks = cell["metadata"].get("nbgrader", {})
-        if cell["cell_type"] == "markdown" and marks.get("solution"):
+        about = cell["metadata"].get("nbgrader", {})
+        if cell["cell_type"] == "markdown" and about.get("solution"):
             cell["source"] = "".join(cell["source"]) + SCRIPT
         elif cell["cell_type"] == "markdown":
             cell["source"] = SCRIPT

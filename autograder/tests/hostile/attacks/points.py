@@ -63,7 +63,7 @@ for name in [n for n in sys.modules if n.startswith('autograder')] + ['autograde
     ),
     Attack(
         "files-beside",
-        "numpy.py and other modules beside the notebook, which give full marks when they are imported.",
+        "numpy.py and other modules beside the notebook, which give full points when they are imported.",
         ZEROS,
         files=dict.fromkeys((f"{name}.py" for name in BESIDE.split()), "print(14.0)\nraise SystemExit(0)\n"),
     ),

@@ -1,4 +1,4 @@
-"""The notebook of a marked submission, as it is written, with each check's message and score in its cell."""
+"""The notebook of a graded submission, as it is written, with each check's message and score in its cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.judge.framework import Result
 from autograder.notebooks.regions import inside
 
 
-def marked_notebook(
+def graded_notebook(
     trusted: dict[str, Any],
     results: Mapping[str, Result],
     version: str,
@@ -52,7 +52,7 @@ def _rubric(cell: dict[str, Any], rubrics: Mapping[str, str]) -> Iterator[dict[s
 
 
 def rubrics_of(source_notebook: dict[str, Any]) -> dict[str, str]:
-    """The rubric of each question that a person marks, by the question's name."""
+    """The rubric of each question that a person grades, by the question's name."""
     return {
         cell["metadata"]["nbgrader"]["grade_id"]: inside("".join(cell["source"]))
         for cell in source_notebook["cells"]

@@ -1,7 +1,7 @@
-"""Processes that mark submissions beside the command.
+"""Processes that grade submissions beside the command.
 
 Judging takes about as long as the students' code does, and threads of one process would judge one after the other. A
-marker gets what all submissions of a run share, then one submission after the other; it gives what it found. It has one
+grader gets what all submissions of a run share, then one submission after the other; it gives what it found. It has one
 sandbox, which it uses again, and ends with the command, however that ends.
 """
 
@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.machine import default_jobs
-from autograder.grading.submission import Job, Marked, mark
+from autograder.grading.submission import Graded, Job, grade
 from autograder.sandbox.client import Worker
 from autograder.sandbox.isolation import Isolation
 from autograder.sandbox.processes import Processes, new_processes
@@ -44,8 +44,8 @@ class HandedIn:
 
 
 @dataclass(frozen=True)
-class Marking:
-    """What the marks of all submissions of a run depend on."""
+class Grading:
+    """What the scores of all submissions of a run depend on."""
 
     course: Path
     stage: Stage
@@ -53,9 +53,9 @@ class Marking:
     points: Mapping[str, float]  # the most of each cell, as the gradebook has them
     given: Path | None
     limits: Limits | None
-    isolation: Isolation  # as the command found it: no marker looks again
+    isolation: Isolation  # as the command found it: no grader looks again
     display_seconds: float | None  # None: no display run
-    allow_unsandboxed: bool = False  # also where root marks; for machines that find a sandbox of their own
+    allow_unsandboxed: bool = False  # also where root grades; for machines that find a sandbox of their own
 
     def job(self, handed_in: HandedIn, start_worker: Callable[[Path | None], Worker]) -> Job:
         return Job(
@@ -72,57 +72,57 @@ class Marking:
         )
 
 
-class Markers:
-    """As many markers as threads ask at the same time; `begin` and `next` bring so many threads of their own.
+class Graders:
+    """As many graders as threads ask at the same time; `begin` and `next` bring so many threads of their own.
 
-    jobs: how many submissions are marked at a time, as many as this machine can if None.
+    jobs: how many submissions are graded at a time, as many as this machine can if None.
     """
 
     notice = ""
 
-    def __init__(self, marking: Marking, jobs: int | None = None):
-        self._marking = marking
+    def __init__(self, grading: Grading, jobs: int | None = None):
+        self._grading = grading
         jobs = jobs or default_jobs()
-        self.window = jobs + 2  # how many may be begun and not taken, so that no marker waits for the command
+        self.window = jobs + 2  # how many may be begun and not taken, so that no grader waits for the command
         self._threads = ThreadPoolExecutor(jobs)
-        self._ended: queue.SimpleQueue[tuple[str, Future[Marked]]] = queue.SimpleQueue()
-        self._all: list[_Marker] = []
-        self._free: list[_Marker] = []
+        self._ended: queue.SimpleQueue[tuple[str, Future[Graded]]] = queue.SimpleQueue()
+        self._all: list[_Grader] = []
+        self._free: list[_Grader] = []
         self._stopped = False
         self._guard = threading.Lock()
 
     def begin(self, student: str, handed_in: HandedIn) -> None:
-        """Have a submission marked; `next` gives what came of it."""
-        self._threads.submit(self.mark, handed_in).add_done_callback(lambda ended: self._ended.put((student, ended)))
+        """Have a submission graded; `next` gives what came of it."""
+        self._threads.submit(self.grade, handed_in).add_done_callback(lambda ended: self._ended.put((student, ended)))
 
-    def next(self) -> tuple[str, Callable[[], Marked]]:
-        """The student whose submission is marked next, and what gives the marks or raises as `mark` does."""
+    def next(self) -> tuple[str, Callable[[], Graded]]:
+        """The student whose submission is graded next, and what gives the scores or raises as `grade` does."""
         student, ended = self._ended.get()
         return student, ended.result
 
-    def mark(self, handed_in: HandedIn) -> Marked:
-        """The marks; raises what marking raised, and GradingError when the marker ends."""
-        marker = self._take()
+    def grade(self, handed_in: HandedIn) -> Graded:
+        """The scores; raises what grading raised, and GradingError when the grader ends."""
+        grader = self._take()
         try:
-            ok, value = marker.ask(handed_in)
+            ok, value = grader.ask(handed_in)
         except (OSError, EOFError, pickle.UnpicklingError):
-            marker.close()
+            grader.close()
             self._refuse_when_stopped()
-            raise GradingError(f"the process that graded it {marker.end}; run it again.") from None
+            raise GradingError(f"the process that graded it {grader.end}; run it again.") from None
         with self._guard:
-            self._free.append(marker)
+            self._free.append(grader)
         if not ok:
             raise value
         return value
 
-    def _take(self) -> _Marker:
+    def _take(self) -> _Grader:
         with self._guard:
             self._refuse_when_stopped()
             while self._free:
-                marker = self._free.pop()
-                if marker.runs:  # the system may have ended it in the meantime
-                    return marker
-            self._all.append(_Marker(self._marking))
+                grader = self._free.pop()
+                if grader.runs:  # the system may have ended it in the meantime
+                    return grader
+            self._all.append(_Grader(self._grading))
             return self._all[-1]
 
     def _refuse_when_stopped(self) -> None:
@@ -130,25 +130,25 @@ class Markers:
             raise GradingError("the run was stopped")
 
     def stop(self) -> None:
-        """End every marker, whatever it does; whoever waits for one gets GradingError."""
+        """End every grader, whatever it does; whoever waits for one gets GradingError."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._guard:
             self._stopped = True
-            for marker in self._all:
-                marker.stop()
+            for grader in self._all:
+                grader.stop()
 
     def close(self) -> None:
-        """End the markers. To be called when nobody waits for one."""
+        """End the graders. To be called when nobody waits for one."""
         self._threads.shutdown()
-        for marker in self._all:
-            marker.stop()
-        for marker in self._all:
-            marker.close()
+        for grader in self._all:
+            grader.stop()
+        for grader in self._all:
+            grader.close()
 
 
-class _Marker:
-    def __init__(self, marking: Marking):
-        self._first: Marking | None = marking  # goes before the first question
+class _Grader:
+    def __init__(self, grading: Grading):
+        self._first: Grading | None = grading  # goes before the first question
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", f"from {__name__} import main; main()"],
             stdin=subprocess.PIPE,
@@ -187,7 +187,7 @@ class _Marker:
         self._process.stdout.close()
 
 
-# In the marker
+# In the grader
 
 
 def main() -> None:
@@ -197,12 +197,12 @@ def main() -> None:
     os.dup2(2, 1)
     asked: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_take_in, args=(requests, asked), daemon=True).start()
-    marking: Marking = asked.get()
+    grading: Grading = asked.get()
     gc.freeze()  # what is imported stays, and is looked through no more
     with contextlib.ExitStack() as at_the_end:
-        start_worker = _Starter(marking, at_the_end)
+        start_worker = _Starter(grading, at_the_end)
         while True:
-            replies.write(_answer(marking.job(asked.get(), start_worker)))
+            replies.write(_answer(grading.job(asked.get(), start_worker)))
             replies.flush()
 
 
@@ -227,7 +227,7 @@ def _end(number: int, frame: object) -> NoReturn:
 
 
 def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
-    """Until the command wants no more, or has ended, whatever is being marked then."""
+    """Until the command wants no more, or has ended, whatever is being graded then."""
     with contextlib.suppress(EOFError, pickle.UnpicklingError):
         while True:
             asked.put(pickle.load(requests))
@@ -239,21 +239,21 @@ def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
 class _Starter:
     """Starts workers one after the other in the processes of one sandbox."""
 
-    def __init__(self, marking: Marking, at_the_end: contextlib.ExitStack):
-        self._marking, self._at_the_end = marking, at_the_end
+    def __init__(self, grading: Grading, at_the_end: contextlib.ExitStack):
+        self._grading, self._at_the_end = grading, at_the_end
         self._processes: Processes | None = None
 
     def __call__(self, given: Path | None) -> Worker:
         if self._processes is None:
-            self._processes = new_processes(given, self._marking.isolation, hidden=[self._marking.course])
+            self._processes = new_processes(given, self._grading.isolation, hidden=[self._grading.course])
             self._at_the_end.callback(self._processes.close)
         return Worker(processes=self._processes)
 
 
 def _answer(job: Job) -> bytes:
-    """(True, the marks) or (False, the error), for pickle.load."""
+    """(True, the scores) or (False, the error), for pickle.load."""
     try:
-        return pickle.dumps((True, mark(job)))
+        return pickle.dumps((True, grade(job)))
     except MemoryError:
         return _as_answer(GradingError("grading it takes more memory than is allowed; look at what its notebook holds"))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The marks of a class as a table: a row a student, a column a check, and the bugs that were named."""
+"""The scores of a class as a table: a row a student, a column a check, and the bugs that were named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Scores = dict[str, dict[str, float]]  # student -> check id -> points
 
 
 def gradebook_scores(course: Path, stage: Stage) -> Scores:
-    """The points of every check as they stand in nbgrader's gradebook; what is marked by hand is left out."""
+    """The points of every check as they stand in nbgrader's gradebook; what is graded by hand is left out."""
     from nbgrader.api import Gradebook
 
     checks = {check.id for check in checks_of(stage.name)}
@@ -34,7 +34,7 @@ def gradebook_scores(course: Path, stage: Stage) -> Scores:
         }
 
 
-def marks_table(
+def scores_table(
     stage: Stage, records: Sequence[Record], scores: Scores, pages: Mapping[str, Path] | None = None
 ) -> Table:
     """The best first. Checks are numbered, and the caption says which is which; a student's name links to a page."""
@@ -52,13 +52,13 @@ def marks_table(
     table.add_column("named bug")
     for record in sorted(records, key=lambda r: (-sum(scores.get(r.student, {}).values()), r.student)):
         given = scores.get(record.student, {})
-        marks = [_mark(given.get(check.id), check.points) for check in checks]
+        points = [_score(given.get(check.id), check.points) for check in checks]
         link = f"link {pages[record.student].resolve().as_uri()}" if record.student in pages else ""
-        table.add_row(Text(record.student, style=link), *marks, f"{sum(given.values()):g}", _named(record))
+        table.add_row(Text(record.student, style=link), *points, f"{sum(given.values()):g}", _named(record))
     return table
 
 
-def _mark(score: float | None, points: float) -> Text:
+def _score(score: float | None, points: float) -> Text:
     if score is None:
         return Text("-", style="red")
     return Text(f"{score:g}", style="green" if score == points else "bold red")

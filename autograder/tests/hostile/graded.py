@@ -1,4 +1,4 @@
-"""Marks hostile submissions, and does so only where a first one has failed to get out."""
+"""Grades hostile submissions, and does so only where a first one has failed to get out."""
 
 from autograder.tests.course import CHECKS, STAGE
 from autograder.tests.hostile.attacks import EVERYTHING
@@ -9,17 +9,17 @@ REFUSED = "Nothing was graded. "
 
 
 class NotSandboxed(Exception):
-    """The command that would mark the hostile class has no sandbox; the class was not handed in."""
+    """The command that would grade the hostile class has no sandbox; the class was not handed in."""
 
 
-def mark(course, canary, hand_in, *options, **environment):
-    """One run of nbgrader autograde over what `hand_in` hands in, after the same command has marked the probe."""
+def grade(course, canary, hand_in, *options, **environment):
+    """One run of nbgrader autograde over what `hand_in` hands in, after the same command has graded the probe."""
     TRIES_THE_SANDBOX.hand_in(course, canary.folder)
     command = ("autograde", STAGE.assignment, REQUIRED, *options)
     tried = course.run(*command, **environment)
     assert canary.changed() == []
     if tried.returncode != 0:
-        raise NotSandboxed(f"The hostile class was not marked. {tried.stderr.partition(REFUSED)[2] or tried.stderr}")
+        raise NotSandboxed(f"The hostile class was not graded. {tried.stderr.partition(REFUSED)[2] or tried.stderr}")
     assert "FOUND nothing" in first_message(course, TRIES_THE_SANDBOX.name)
     hand_in()
     return course.run(*command, **environment)

@@ -1,4 +1,4 @@
-"""Runs the two commands that mark a class, as a person would, and looks at all that they leave."""
+"""Runs the two commands that grade a class, as a person would, and looks at all that they leave."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ def kill(process):
     process.communicate()
 
 
-def marks(course, url=None):
+def scores(course, url=None):
     """All that the gradebook says of every submission."""
     with Gradebook(url or f"sqlite:///{course.folder / 'gradebook.db'}") as gradebook:
         return {
@@ -84,7 +84,7 @@ def marks(course, url=None):
 
 
 def files(course):
-    """Every marked file and every record, without the times of marking."""
+    """Every graded file and every record, without the times of grading."""
     folder = course.folder / "autograded"
     found = {}
     for path in sorted(folder.glob("*/*/*")):
@@ -105,13 +105,13 @@ def records(course):
     return read_records(course.folder / "autograded", STAGE.assignment)
 
 
-def left_over(folder, *marks):
-    """Command lines of processes that still work in the course's folder, or have it or one of the marks in theirs."""
+def left_over(folder, *strings):
+    """Command lines of processes that still work in the course's folder, or have it or one of the strings in theirs."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             works_there = (process / "cwd").resolve().is_relative_to(folder)
-            if works_there or any(mark in command for mark in (str(folder), *marks)):
+            if works_there or any(string in command for string in (str(folder), *strings)):
                 found.append(command)
     return found

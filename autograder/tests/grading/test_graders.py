@@ -1,4 +1,4 @@
-"""Processes that mark beside the command: the same marks, an end in time, and nothing left."""
+"""Processes that grade beside the command: the same scores, an end in time, and nothing left."""
 
 import contextlib
 import json
@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from autograder.grading import marker
+from autograder.grading import graders as module
 from autograder.grading.grade import GradingError, Limits
-from autograder.grading.marker import HandedIn, Markers, Marking
+from autograder.grading.graders import Graders, Grading, HandedIn
 from autograder.grading.seed import student_key
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import LIMITS, Isolation, find_isolation
@@ -40,7 +40,7 @@ def course(tmp_path_factory):
     return course
 
 
-def marking(course, **changes):
+def grading(course, **changes):
     source = course.folder / "source" / STAGE.assignment
     values = {
         "course": course.folder,
@@ -52,29 +52,29 @@ def marking(course, **changes):
         "isolation": find_isolation(),
         "display_seconds": None,
     }
-    return Marking(**values | changes)
+    return Grading(**values | changes)
 
 
 def handed_in(course, student):
     return HandedIn(course / "submitted" / student / STAGE.assignment, student_key(b"secret", student))
 
 
-def mark(markers, student):
-    return markers.mark(handed_in(markers._marking.course, student))
+def grade(graders, student):
+    return graders.grade(handed_in(graders._grading.course, student))
 
 
 @pytest.fixture
-def markers(course, tmp_path, monkeypatch):
+def graders(course, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    markers = Markers(marking(course))
-    yield markers
-    markers.close()
+    graders = Graders(grading(course))
+    yield graders
+    graders.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_marks_are_those_of_the_submission_one_after_the_other_and_side_by_side(markers):
+def test_the_scores_are_those_of_the_submission_one_after_the_other_and_side_by_side(graders):
     def points(student):
-        found[student].append(mark(markers, student).result.score)
+        found[student].append(grade(graders, student).result.score)
 
     found = {"right": [], "wrong": []}
     threads = [threading.Thread(target=points, args=(student,)) for student in ("right", "wrong")]
@@ -88,29 +88,29 @@ def test_the_marks_are_those_of_the_submission_one_after_the_other_and_side_by_s
     assert len(set(found["wrong"])) == 1 and found["wrong"][0] < ALL
 
 
-def test_bugs_have_their_names(markers):
-    bugs = {r.bug.key for r in mark(markers, "wrong").result.results if r.bug}
+def test_bugs_have_their_names(graders):
+    bugs = {r.bug.key for r in grade(graders, "wrong").result.results if r.bug}
     assert "positions-reset" in bugs
 
 
-def test_what_cannot_be_read_is_said_and_ends_no_marker(markers):
+def test_what_cannot_be_read_is_said_and_ends_no_grader(graders):
     with pytest.raises(NotebookError, match="not valid JSON"):
-        mark(markers, "broken")
-    assert mark(markers, "right").result.score == ALL
-    assert len(markers._all) == 1
+        grade(graders, "broken")
+    assert grade(graders, "right").result.score == ALL
+    assert len(graders._all) == 1
 
 
 @contextlib.contextmanager
-def marking_what_loops(markers, folder):
-    """Within it, a submission that loops is being marked; then it has ended, and what it raised is in the list."""
+def grading_what_loops(graders, folder):
+    """Within it, a submission that loops is being graded; then it has ended, and what it raised is in the list."""
 
-    def mark_it():
+    def grade_it():
         with pytest.raises(GradingError) as caught:
-            mark(markers, "looping")
+            grade(graders, "looping")
         raised.append(str(caught.value))
 
     raised = []
-    waiting = threading.Thread(target=mark_it)
+    waiting = threading.Thread(target=grade_it)
     waiting.start()
     wait_for_sandbox(folder)
     yield raised
@@ -123,73 +123,73 @@ def wait_for_sandbox(folder):
 
 
 @posix
-def test_a_run_that_is_stopped_waits_for_nobody(markers, tmp_path):
-    with marking_what_loops(markers, tmp_path) as raised:
+def test_a_run_that_is_stopped_waits_for_nobody(graders, tmp_path):
+    with grading_what_loops(graders, tmp_path) as raised:
         begin = time.monotonic()
-        markers.stop()
+        graders.stop()
     assert raised == ["the run was stopped"]
     assert time.monotonic() - begin < 8
     with pytest.raises(GradingError, match="stopped"):
-        mark(markers, "right")
+        grade(graders, "right")
 
 
 @posix
-def test_a_marker_that_ends_costs_one_submission_its_marks_and_another_takes_over(markers, tmp_path):
-    with marking_what_loops(markers, tmp_path) as raised:
-        os.kill(markers._all[0]._process.pid, signal.SIGTERM)
+def test_a_grader_that_ends_costs_one_submission_its_scores_and_another_takes_over(graders, tmp_path):
+    with grading_what_loops(graders, tmp_path) as raised:
+        os.kill(graders._all[0]._process.pid, signal.SIGTERM)
     assert raised == ["the process that graded it ended with status 1; run it again."]
-    assert mark(markers, "right").result.score == ALL
+    assert grade(graders, "right").result.score == ALL
 
 
 @pytest.mark.parametrize("isolation", in_each())
-def test_a_marker_uses_the_sandbox_that_the_command_found_whatever_its_own_environment_says(
+def test_a_grader_uses_the_sandbox_that_the_command_found_whatever_its_own_environment_says(
     course, monkeypatch, isolation
 ):
     other = "limits" if isolation.sandboxed else "bubblewrap"
     monkeypatch.setenv("AUTOGRADER_SANDBOX", other)
     monkeypatch.setenv("PATH", "/nowhere")
-    markers = Markers(marking(course, isolation=isolation))
-    marked = mark(markers, "looking")
-    markers.close()
-    assert bool([note for note in marked.result.notes if note.kind == "cell-failed"]) == isolation.sandboxed
-    assert marked.isolation == (isolation.missing or isolation.mode)  # which the record tells
+    graders = Graders(grading(course, isolation=isolation))
+    graded = grade(graders, "looking")
+    graders.close()
+    assert bool([note for note in graded.result.notes if note.kind == "cell-failed"]) == isolation.sandboxed
+    assert graded.isolation == (isolation.missing or isolation.mode)  # which the record tells
 
 
 @posix
-def test_a_marker_that_was_ended_while_it_waited_costs_nothing(markers):
-    assert mark(markers, "right").result.score == ALL
-    markers._all[0].stop()
-    markers._all[0]._process.wait()
-    assert mark(markers, "right").result.score == ALL
+def test_a_grader_that_was_ended_while_it_waited_costs_nothing(graders):
+    assert grade(graders, "right").result.score == ALL
+    graders._all[0].stop()
+    graders._all[0]._process.wait()
+    assert grade(graders, "right").result.score == ALL
 
 
 GRADER = """
 import pickle, sys, threading
-from autograder.grading.marker import Markers
-marking, handed_in = pickle.load(sys.stdin.buffer)
-threading.Thread(target=Markers(marking).mark, args=(handed_in,)).start()
+from autograder.grading.graders import Graders
+grading, handed_in = pickle.load(sys.stdin.buffer)
+threading.Thread(target=Graders(grading).grade, args=(handed_in,)).start()
 """
 
 
 @posix
-def test_markers_end_with_the_command_even_when_that_is_killed(course, tmp_path):
+def test_graders_end_with_the_command_even_when_that_is_killed(course, tmp_path):
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     process = subprocess.Popen([sys.executable, "-c", GRADER], stdin=subprocess.PIPE, env=environment)
-    pickle.dump((marking(course), handed_in(course.folder, "looping")), process.stdin)
+    pickle.dump((grading(course), handed_in(course.folder, "looping")), process.stdin)
     process.stdin.close()
     wait_for_sandbox(tmp_path)
     process.kill()
     process.wait()
     wait_until(lambda: not list(tmp_path.iterdir()), 15)
-    assert list(tmp_path.iterdir()) == []  # a marker removes its sandbox's folder, when that has ended
+    assert list(tmp_path.iterdir()) == []  # a grader removes its sandbox's folder, when that has ended
 
 
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/statm"), reason="the limit is set where the kernel says what is used"
 )
-def test_a_marker_may_not_take_the_machines_memory():
+def test_a_grader_may_not_take_the_machines_memory():
     code = (
-        "import resource\nfrom autograder.grading.marker import limit_memory\nlimit_memory()\n"
+        "import resource\nfrom autograder.grading.graders import limit_memory\nlimit_memory()\n"
         "assert resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY\n"  # its children set their own
         "try: bytearray(64 * 2**30)\nexcept MemoryError: print('refused')"
     )
@@ -197,31 +197,31 @@ def test_a_marker_may_not_take_the_machines_memory():
     assert done.stdout == "refused\n"
 
 
-def test_a_submission_that_takes_more_is_not_graded_and_ends_no_marker(monkeypatch):
+def test_a_submission_that_takes_more_is_not_graded_and_ends_no_grader(monkeypatch):
     def too_large(job):
         raise MemoryError
 
-    monkeypatch.setattr(marker, "mark", too_large)
-    ok, error = pickle.loads(marker._answer(None))
+    monkeypatch.setattr(module, "grade", too_large)
+    ok, error = pickle.loads(module._answer(None))
     assert not ok and isinstance(error, GradingError) and "more memory than is allowed" in str(error)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="root alone needs permission to do without")
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_machine_of_a_cluster_where_root_has_no_sandbox_marks_only_with_the_courses_leave(
+def test_a_machine_of_a_cluster_where_root_has_no_sandbox_grades_only_with_the_courses_leave(
     course, monkeypatch, allowed
 ):
-    """An ordinary account that marks without one has no leave to give."""
+    """An ordinary account that grades without one has no leave to give."""
     pytest.importorskip("distributed")
     from autograder.grading import cluster
 
     without = Isolation(LIMITS, why="no sandbox works here")
     monkeypatch.setattr(cluster, "find_isolation", lambda: without)
-    shared = pickle.loads(cluster._pack(marking(course, isolation=without, allow_unsandboxed=allowed)))
+    shared = pickle.loads(cluster._pack(grading(course, isolation=without, allow_unsandboxed=allowed)))
     if not allowed:
         with pytest.raises(GradingError, match="a worker's machine cannot grade: Root grades only in a sandbox"):
             cluster._begin(shared)
         return
-    markers, folder = cluster._begin(shared)
-    markers.close()
+    graders, folder = cluster._begin(shared)
+    graders.close()
     folder.cleanup()
