@@ -14,6 +14,7 @@ import numpy as np
 
 from autograder.judge.bugs import Bug
 from autograder.judge.framework import Failure
+from autograder.judge.student_error import StudentError
 from autograder.judge.words import count
 
 ATOL, RTOL = 1e-3, 1e-2
@@ -94,8 +95,6 @@ class Sweep:
     @contextlib.contextmanager
     def at(self, length: int) -> Iterator[None]:
         """What fails in this block fails at this length; a function that is not written yet ends the sweep."""
-        from autograder.judge.student import StudentError
-
         self._tried.append(length)
         self._look = None
         try:

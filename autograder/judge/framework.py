@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, NOTHING_TO_JUDGE, SYNTAX_ERROR, Bug
+from autograder.judge.student_error import StudentError
 from autograder.plain_text import one_line
 from autograder.stages import earlier_stages, find_stage
 
 if TYPE_CHECKING:
-    from autograder.judge.student import Student, StudentError
+    from autograder.judge.student import Student
 
 MAX_LINE = 2000  # characters of a sentence in a message
 
@@ -164,7 +165,6 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     Whatever else is raised comes from judging what the student's code returned, and costs the check.
     """
     from autograder.judge.cases import Cases
-    from autograder.judge.student import StudentError
 
     student.watched = check.watches
     try:

@@ -13,86 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from autograder.judge.answers import Room, described, expect_array, expect_ids, expect_plain, tokens_of
 from autograder.judge.bugs import INPUT_CHANGED, Bug
-from autograder.judge.cases import JudgeModel, ModelPart
+from autograder.judge.cases import JudgeModel
 from autograder.judge.framework import Failure
-from autograder.judge.raw_errors import meaning, shorter
 from autograder.judge.reference import KV
+from autograder.judge.student_error import StudentError
 from autograder.plain_text import one_line
 from autograder.worker.arguments import AsTuple, Entry, Handle, wire
-from autograder.worker.protocol import HEAD_BYTES, MAX_FRAME_BYTES, decode
-from autograder.worker.runtime import MAX_REPLY_BYTES, Runtime
-from autograder.worker.values import MAX_DEPTH, PLAIN
+from autograder.worker.protocol import HEAD_BYTES, decode
+from autograder.worker.runtime import Runtime
 
 CACHE = {  # what making and reading a cache takes
     "make_cache": ("ModelCache.__init__", "ModelCache.layers", "LayerCache.append"),
     "read_cache": ("ModelCache.layers", "LayerCache.keys", "LayerCache.values"),
 }
 MAX_BYTES_TOGETHER = 4_000_000  # of the answers to many calls
-
-
-class StudentError(Exception):
-    """The student's code raised, is missing, or returned something that cannot be used."""
-
-    def __init__(self, name: str, error: dict[str, Any]):
-        self.name = name
-        self.kind = str(error.get("kind"))
-        self.type = one_line(str(error.get("type")), 80)
-        self.message = shorter(one_line(str(error.get("message"))))
-        self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, where that is known
-        self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
-        self.refusal = error.get("refusal") is True
-        self.stub = error.get("stub") is True
-        where = error.get("where")
-        self.where = where if isinstance(where, dict) else None
-        super().__init__(self.sentence)
-
-    @property
-    def unwritten(self) -> bool:
-        """Whether the function is not there yet: a stub, or not defined."""
-        return self.stub or self.kind == "missing"
-
-    @property
-    def sentence(self) -> str:
-        """What was seen."""
-        if self.kind == "missing":
-            because = self.because or "Run the cell that defines it, and look for an error above it."
-            return f"{self.name} is not defined. {because}"
-        if self.kind == "bad-result":
-            return f"{self.name}: {self.message}."
-        return f"{self.name} raised {self.type}{': ' if self.message else ''}{self.message}."
-
-    @property
-    def look(self) -> str:
-        """Where to look."""
-        if self._place:
-            return f"Look at {self._place}"
-        return f"Look in {self.name}, at what it returns." if self.kind == "bad-result" else ""
-
-    @property
-    def cause(self) -> str:
-        """What it comes from, or what the words of Python or NumPy mean; empty where there is nothing to say."""
-        means = meaning(self.message)
-        return (self.because if self.kind != "missing" else "") or (f"It means that {means}." if means else "")
-
-    @property
-    def root(self) -> str:
-        """The same for errors of one cause: that of the missing name, or the type and line."""
-        return self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
-
-    @property
-    def whole(self) -> str:
-        """All levels in one sentence, for what is no check."""
-        place = f" ({self._place})" if self._place else ""
-        means = meaning(self.message)
-        return f"{self.sentence[:-1]}{place}{'; ' + means if means else ''}."
-
-    @property
-    def _place(self) -> str:
-        if not self.where:
-            return ""
-        text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
-        return f"line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text}"
 
 
 class Student:
@@ -122,21 +58,21 @@ class Student:
 
     def array(self, name: str, *args: Any, **kwargs: Any) -> np.ndarray:
         """The result as an array of numbers."""
-        return _expect_array(name, self._call(name, args, kwargs, "array"))
+        return expect_array(name, self._call(name, args, kwargs, "array"))
 
     def ids(self, name: str, *args: Any, **kwargs: Any) -> list[int]:
         """The result as a list of int."""
-        return _expect_ids(name, self._call(name, args, kwargs, "ids"))
+        return expect_ids(name, self._call(name, args, kwargs, "ids"))
 
     def counted_ids(self, name: str, *args: Any) -> tuple[list[int], float | None]:
         """The result as a list of int, and how many tokens went through the model; None when that was not seen."""
         value, tokens = self._counted(name, args, "ids")
-        return _expect_ids(name, value), tokens
+        return expect_ids(name, value), tokens
 
     def counted_array(self, name: str, *args: Any) -> tuple[np.ndarray, float | None]:
         """The result as an array, and how many tokens went through the model; None when that was not seen."""
         value, tokens = self._counted(name, args, "array")
-        return _expect_array(name, value), tokens
+        return expect_array(name, value), tokens
 
     def handle(self, name: str, *args: Any, **kwargs: Any) -> Handle:
         """The result stays with the student's code."""
@@ -144,7 +80,7 @@ class Student:
 
     def plain(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """The result as None, bool, int, float, str, list, dict or array."""
-        return _expect_plain(name, self._call(name, args, kwargs, "plain"))
+        return expect_plain(name, self._call(name, args, kwargs, "plain"))
 
     def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
         """The results of many calls, each with its (args, kwargs), as plain values: one question and one answer."""
@@ -186,7 +122,7 @@ class Student:
         request = {"op": "method", "handle": handle.number, "name": name, "returns": "ids"}
         reply = self._exchange(name, {**request, "count": True, "n_layer": n_layer}, args, {})
         noted = reply.get("noted")
-        return _expect_ids(name, reply.get("value")), _tokens(reply), noted if isinstance(noted, list) else []
+        return expect_ids(name, reply.get("value")), tokens_of(reply), noted if isinstance(noted, list) else []
 
     def each_method(self, handle: Handle, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """The results of many calls of an object's methods, each with its (name, args), as plain values."""
@@ -298,7 +234,7 @@ class Student:
 
     def _counted(self, name, args, returns):
         reply = self._exchange(name, {"op": "call", "name": name, "returns": returns, "count": True}, args, {})
-        return reply.get("value"), _tokens(reply)
+        return reply.get("value"), tokens_of(reply)
 
     def _invoke(self, name, request, args, kwargs):
         return self._exchange(name, request, args, kwargs).get("value")
@@ -322,7 +258,7 @@ class Student:
         values = self._invoke(name, {**request, "returns": "plain", "max_bytes": MAX_BYTES_TOGETHER}, (), {})
         if not isinstance(values, list) or len(values) != len(request["calls"]):
             raise StudentError(name, {"kind": "bad-result", "message": "not every call has its result"})
-        return [_expect_plain(name, value) for value in values]
+        return [expect_plain(name, value) for value in values]
 
     def _ask(self, name, request):
         return self._reply(name, request).get("value")
@@ -381,7 +317,7 @@ class Student:
     @property
     def last_answer(self) -> str:
         """What came last, as the beginning of a sentence."""
-        return f"{self.last[0]} returned {in_words(self.last[1])}" if self.last else "Nothing was returned"
+        return f"{self.last[0]} returned {described(self.last[1])}" if self.last else "Nothing was returned"
 
     def _as(self, returns, name, value):
         """The value of a method or an attribute, in the form that was asked for."""
@@ -389,7 +325,7 @@ class Student:
             return self._handle(value, name)
         if returns == "none":
             return None
-        return {"array": _expect_array, "ids": _expect_ids, "plain": _expect_plain}[returns](name, value)
+        return {"array": expect_array, "ids": expect_ids, "plain": expect_plain}[returns](name, value)
 
     def _handle(self, value, name):
         if type(value) is not int:
@@ -414,84 +350,6 @@ class Student:
                 self._perform({"op": "release", "handles": held})
             except Exception:
                 return  # a worker that went away holds nothing any more
-
-
-def in_words(value: Any) -> str:
-    """What kind of value it is, without its content: "an array of shape [0, 3] without elements"."""
-    if value is None:
-        return "None"
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {list(value.shape)} and dtype {value.dtype}" + ("" if value.size else ", empty")
-    if isinstance(value, (str, bytes)):
-        return f"a {'string' if isinstance(value, str) else 'bytes object'} of length {len(value):,}"
-    if isinstance(value, (list, dict)):
-        return f"a {type(value).__name__} of length {len(value):,}"
-    return f"a value of type {type(value).__name__}"
-
-
-class Room:
-    """How long an answer may be, by what a student has been asked about: the grader's memory follows its own questions.
-
-    An array or a cache may be as large as a whole context's logits and cache in the largest model, and the arrays that
-    were passed, in float64 and twice. A file may be twice as long as that, for numbers written as a string.
-    """
-
-    def __init__(self) -> None:
-        self._of_model = 0  # numbers
-        self._of_arrays = 0
-
-    def make_for(self, value: Any) -> None:
-        """Take note of an argument."""
-        if isinstance(value, np.ndarray):
-            self._of_arrays += value.size
-        elif isinstance(value, ModelPart):
-            if value.path != "config":  # which holds no array, and may be that of a large model
-                self.make_for(value.model)
-        elif isinstance(value, JudgeModel):
-            c = value.config
-            self._of_model = max(self._of_model, c.n_ctx * (2 * c.n_layer * c.n_embd + c.n_vocab))
-        elif isinstance(value, tuple) or (isinstance(value, list) and not PLAIN.issuperset(map(type, value))):
-            for item in value:
-                self.make_for(item)
-
-    def bytes_for(self, request: dict[str, Any]) -> int:
-        """The most bytes of the answer to a request."""
-        arrays = 16 * (self._of_model + self._of_arrays)
-        if request["op"] == "read_file":
-            return min(MAX_REPLY_BYTES + 2 * arrays, MAX_FRAME_BYTES)
-        if request["op"] == "read_cache" or request.get("returns") == "array":
-            return min(MAX_REPLY_BYTES + arrays, MAX_FRAME_BYTES)
-        return MAX_REPLY_BYTES
-
-
-def _expect_plain(name: str, value: Any, depth: int = 0) -> Any:
-    """A plain value as `Runtime` reduces results to them, whatever was sent."""
-    if depth > MAX_DEPTH:
-        raise StudentError(name, {"kind": "bad-result", "message": "the result is nested too deeply"})
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise StudentError(name, {"kind": "bad-result", "message": "the result has keys that are not strings"})
-        value = {key: _expect_plain(name, item, depth + 1) for key, item in value.items()}
-    elif isinstance(value, list):
-        value = [_expect_plain(name, item, depth + 1) for item in value]
-    return value
-
-
-def _tokens(reply: dict[str, Any]) -> float | None:
-    tokens = reply.get("tokens")
-    return float(tokens) if type(tokens) in (int, float) and tokens >= 0 else None
-
-
-def _expect_array(name: str, value: Any) -> np.ndarray:
-    if not isinstance(value, np.ndarray):
-        raise StudentError(name, {"kind": "bad-result", "message": "the result is not an array"})
-    return value
-
-
-def _expect_ids(name: str, value: Any) -> list[int]:
-    if not (isinstance(value, list) and all(type(i) is int for i in value)):
-        raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
-    return value
 
 
 def local_student(namespace: dict[str, Any]) -> Student:

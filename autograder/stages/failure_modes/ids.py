@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from autograder.judge.answers import described
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import AsTuple, Entry, Student, in_words
+from autograder.judge.student import AsTuple, Entry, Student
 from autograder.judge.words import count
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
@@ -79,7 +80,7 @@ def common_prefix(student: Student, cases: Cases) -> None:
 
     def told(answer: Any, right: int) -> str:
         if type(answer) is not int:
-            return f"longest_common_prefix returned {in_words(answer)} where an int is expected"
+            return f"longest_common_prefix returned {described(answer)} where an int is expected"
         return f"longest_common_prefix is off by {answer - right:+d}"
 
     ids = draw_ids(cases, 12)
@@ -142,7 +143,7 @@ def candidate_log(student: Student, cases: Cases) -> None:
     def ask(entries: list[Ids], prompt: Ids) -> list[tuple]:
         rows = student.plain("candidate_log", [Entry(own_ids(e)) for e in entries], own_ids(prompt))
         if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
-            raise Failure(None, f"candidate_log returned {in_words(rows)} where a list of dicts is expected.")
+            raise Failure(None, f"candidate_log returned {described(rows)} where a list of dicts is expected.")
         missing = sorted({key for row in rows for key in COLUMNS if key not in row})
         if missing:
             raise Failure(None, f"A row has no {', '.join(map(repr, missing))}.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from autograder.judge.answers import described
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure
-from autograder.judge.student import Student, StudentError, in_words
+from autograder.judge.student import Student, StudentError
 
 STAGE = "failure-modes"
 TIMES = 4  # that each case is asked, since an answer may not depend on the calls before it
@@ -92,7 +93,7 @@ def string_of(student: Student, name: str, *args: Any, **kwargs: Any) -> str:
 def expect_string(name: str, value: Any) -> str:
     """The value, a string."""
     if not isinstance(value, str):
-        raise Failure(None, f"{name} returned {in_words(value)} where a string is expected.")
+        raise Failure(None, f"{name} returned {described(value)} where a string is expected.")
     return value
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from autograder.judge.answers import described
 from autograder.judge.framework import Failure, check
-from autograder.judge.student import in_words
 from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.shared import STAGE
 from autograder.toolkit.model import GPT2Config
@@ -33,7 +33,7 @@ def kv_cache_bytes(student, cases):
             shape = f"n_layer = {c.n_layer}, n_head = {c.n_head}, n_embd = {c.n_embd}, n_seq = {n_seq}"
             where = f"{shape}, n_bytes {f'= {given}' if given else 'left out'}"
             if type(value) not in (int, float):
-                raise Failure(None, f"kv_cache_bytes returns {in_words(value)} where an int is expected ({where}).")
+                raise Failure(None, f"kv_cache_bytes returns {described(value)} where an int is expected ({where}).")
             answers.append((value, (c, n_seq, n_bytes)))
             if type(value) is not int or value != right:
                 size = f"{value / right:.3g} times the right number"

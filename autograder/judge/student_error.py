@@ -1,0 +1,72 @@
+"""What the student's code raised, or why its answer cannot be used, on the levels on which it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder.judge.raw_errors import meaning, shorter
+from autograder.plain_text import one_line
+
+
+class StudentError(Exception):
+    """The student's code raised, is missing, or returned something that cannot be used."""
+
+    def __init__(self, name: str, error: dict[str, Any]):
+        self.name = name
+        self.kind = str(error.get("kind"))
+        self.type = one_line(str(error.get("type")), 80)
+        self.message = shorter(one_line(str(error.get("message"))))
+        self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, where that is known
+        self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
+        self.refusal = error.get("refusal") is True
+        self.stub = error.get("stub") is True
+        where = error.get("where")
+        self.where = where if isinstance(where, dict) else None
+        super().__init__(self.sentence)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether the function is not there yet: a stub, or not defined."""
+        return self.stub or self.kind == "missing"
+
+    @property
+    def sentence(self) -> str:
+        """What was seen."""
+        if self.kind == "missing":
+            because = self.because or "Run the cell that defines it, and look for an error above it."
+            return f"{self.name} is not defined. {because}"
+        if self.kind == "bad-result":
+            return f"{self.name}: {self.message}."
+        return f"{self.name} raised {self.type}{': ' if self.message else ''}{self.message}."
+
+    @property
+    def look(self) -> str:
+        """Where to look."""
+        if self._place:
+            return f"Look at {self._place}"
+        return f"Look in {self.name}, at what it returns." if self.kind == "bad-result" else ""
+
+    @property
+    def cause(self) -> str:
+        """What it comes from, or what the words of Python or NumPy mean; empty where there is nothing to say."""
+        means = meaning(self.message)
+        return (self.because if self.kind != "missing" else "") or (f"It means that {means}." if means else "")
+
+    @property
+    def root(self) -> str:
+        """The same for errors of one cause: that of the missing name, or the type and line."""
+        return self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
+
+    @property
+    def whole(self) -> str:
+        """All levels in one sentence, for what is no check."""
+        place = f" ({self._place})" if self._place else ""
+        means = meaning(self.message)
+        return f"{self.sentence[:-1]}{place}{'; ' + means if means else ''}."
+
+    @property
+    def _place(self) -> str:
+        if not self.where:
+            return ""
+        text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
+        return f"line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text}"
