@@ -60,7 +60,7 @@ bench-figures: $(BENCH)
 	@$(PY) -m autograder.bench --write $(PARTS)
 
 bench-class: $(CLUSTER)
-	@$(PY) -m autograder.bench.class_
+	@$(PY) -m autograder.bench.grading_commands
 	@$(PY) -m autograder.bench.cluster
 	@$(PY) -m autograder.bench.large_class
 

@@ -24,7 +24,7 @@ PREFIX, SUFFIX, LONG = 2328, 104, 5923
 COLD, REUSE = ("prefill", PREFIX + SUFFIX), ("reuse", PREFIX, SUFFIX)
 CALLS: tuple[Call, ...] = (COLD, ("prefill", LONG), ("decode", PREFIX), REUSE)
 STEPS = 10  # decode steps that are timed together
-IN_A_ROUND = {"prefill": 1, "decode": 3, "reuse": 3}  # times; a disturbance spoils the whole of a short one
+IN_A_ROUND = {"prefill": 1, "decode": 3, "reuse": 3}  # repetitions; a disturbance can spoil a whole short call
 
 
 def in_words(call: Call) -> str:
@@ -115,12 +115,12 @@ class ChatTimes:
     peak: dict[str, int] = field(default_factory=dict)
 
     def best(self, name: str, call: Call) -> float:
-        """Of the few times, the one that was disturbed least."""
+        """The shortest time: the one that was disturbed least."""
         return min(self.seconds[name, call])
 
 
 def measure_chat(repeats: int = 2, threads: int = THREADS) -> ChatTimes:
-    """Every call by both engines in turn, in rounds; by the course's own alone where there is no peer."""
+    """Time every call in rounds, with the engines in turn; without transformers, the course's own alone."""
     with TemporaryDirectory() as place:
         fetched = is_fetched("smollm2")
         folder = fetched_folder("smollm2") if fetched else _random_weights(Path(place))

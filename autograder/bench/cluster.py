@@ -2,20 +2,21 @@
 
     python -m autograder.bench.cluster [--n 40] [--workers 1 2 4]
 
-Throughput with so many worker processes, and what each submission costs the one process that hands out jobs and stores
-scores.
+Measures the throughput for each number of worker processes, and the processor time that each submission costs the one
+process that hands out jobs and stores scores.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
 from autograder.cli.sample_class import make_course, write_submission
@@ -30,12 +31,12 @@ import_nbgrader()
 from autograder.grading.class_run import Course  # noqa: E402
 from autograder.grading.outcome import Outcome, Watcher  # noqa: E402
 
-_LINKS = 1000  # names of one file at most; file systems have a limit
+_LINKS = 1000  # hard links to one file at most; file systems have a limit
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How far a run is. cpu: seconds of this process's processor; mb: its memory."""
+    """The progress of a run. cpu: processor seconds of this process; mb: its memory."""
 
     settled: int
     time: float
@@ -77,24 +78,22 @@ class Meter(Watcher):
             self.samples.append(Sample(self._settled, time.perf_counter(), time.process_time(), resident_mb()))
 
     def run(self, workers: int, before: int = 0) -> Run:
-        """Without those that were graded before, and the first tenth, in which the workers begin."""
+        """The run without the submissions graded before it and without the first tenth, while workers start."""
         samples = [sample for sample in self.samples if sample.settled > before]
         first, last = samples[len(samples) // 10], samples[-1]
         return Run(workers, last.settled - first.settled, last.time - first.time, last.cpu - first.cpu)
 
 
 def resident_mb() -> float:
-    """The memory of this process; 0 where the system does not say."""
-    with contextlib.suppress(OSError):
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    return 0.0
+    """The memory of this process."""
+    return psutil.Process().memory_info().rss / 2**20
 
 
 # The class
 
 
 def hand_in(course: Path, stage: Stage, number: int) -> None:
-    """So many copies of the course's own solution; copies share files, as many as a file may have names."""
+    """Hand in this many copies of the course's own solution; up to _LINKS of them are hard links to one file."""
     from autograder.stages.samples import solved_cells
 
     first = None
@@ -129,7 +128,7 @@ def grade(course: Path, stage: Stage, address: str, watcher: Watcher) -> Outcome
 
 
 def measure(folder: Path, stage: Stage, workers: int, number: int) -> Run:
-    """A class that is really graded."""
+    """Grade a class on local workers."""
     course, private = folder / f"course-{workers}", folder / f"cluster-{workers}"
     make_class(course, stage, number)
     private.mkdir()
@@ -149,12 +148,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m autograder.bench.cluster", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--n", type=int, default=40, help="submissions that are really graded (default 40)")
+    parser.add_argument("--n", type=int, default=40, help="submissions of the class (default 40)")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4], help="worker processes (default 1 2 4)")
     parser.add_argument("--stage", default="save-and-reuse")
     options = parser.parse_args()
     if options.n < 10:
-        parser.error("a class has at least 10 submissions")
+        parser.error("the class needs at least 10 submissions")
     stage = find_stage(options.stage)
     use_one_thread()
     exit_on_sigterm()

@@ -56,7 +56,7 @@ class Solutions:
         return seconds_of(lambda: self.f.prefill(some_ids(n), self.weights, cache))
 
     def decode(self, n: int) -> float:
-        """A token that stands after n others."""
+        """The seconds for one token after n others."""
         cache = self.saved(n).clone()
 
         def run() -> None:
@@ -80,7 +80,7 @@ class Solutions:
 
 
 def keywords(model: Any) -> tuple[str, dict[str, Any]]:
-    """How a model of transformers is called: the name of the cache's argument, and further arguments."""
+    """The name of a transformers model's cache argument, and further arguments for its call."""
     known = inspect.signature(model.forward).parameters  # names differ between versions
     options = {"use_cache": True}
     if "logits_to_keep" in known:  # logits of the last row only, as its own generate() asks for
@@ -106,7 +106,7 @@ class Timed:
         return seconds_of(lambda: self.run(self.ids(n), self.new_cache()))
 
     def decode(self, n: int) -> float:
-        """A token that stands after n others."""
+        """The seconds for one token after n others."""
         cache = self.copied(self.saved(n))
         return seconds_of(lambda: [self.run([11], cache) for _ in range(self.steps)]) / self.steps
 
@@ -150,7 +150,7 @@ class Transformers(Timed):
 
 
 class Machine:
-    """What the machine can do at its best."""
+    """The machine's limits: its fastest arithmetic and memory reads."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

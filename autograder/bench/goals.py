@@ -1,4 +1,4 @@
-"""The course's goals for speed, and what was measured.
+"""The course's goals for speed, compared with the measurements.
 
 A pass cannot be faster than its arithmetic, nor than one read of its weights and cache; the second is what bounds a
 decode step and a reuse, however few tokens they compute.
@@ -20,7 +20,7 @@ SPEED_NOTE = "A decode step and a reuse are bounded by one read of the weights, 
 
 @dataclass(frozen=True)
 class Goal:
-    """Something measured that is to be at most `most`."""
+    """A measured value that should be at most `most`."""
 
     what: str
     most: float
@@ -48,7 +48,7 @@ def speed_goals(speed: Speed) -> list[Goal]:
 
 
 def serving_goals(results: Sequence[Served]) -> list[Goal]:
-    """Every trace is to cost the fewest tokens; the trace with a system prompt half of transformers' time at most."""
+    """Each trace computes the fewest tokens possible; the shared prompt takes at most half of transformers' time."""
     goals = []
     by = {(r.model, r.trace, r.block): r for r in results}
     for (model, trace, block), own in by.items():
@@ -62,7 +62,7 @@ def serving_goals(results: Sequence[Served]) -> list[Goal]:
 
 
 def chat_goals(times: ChatTimes) -> list[Goal]:
-    """Beside transformers, the reuse beside a cold prompt, and the memory beside what has to be held."""
+    """Times relative to transformers, reuse relative to a cold prompt, and memory relative to weights and cache."""
     own = {call: times.best("solution", call) for call in CALLS}
     goals = [
         Goal(f"{in_words(call)}, to transformers", most, own[call] / times.best("transformers", call))

@@ -2,9 +2,9 @@
 
     python -m autograder.bench.large_class [--n 10000] [--seconds 0.3] [--threads 200]
 
-A real scheduler, real workers, and a PostgreSQL server whose commits wait for the disk; each worker waits as long
-as grading takes and gives the scores of one submission, and all else is as it is. The command is killed on the way and
-run again: nothing may be lost, and nothing that was stored graded twice.
+The scheduler, the workers, and a PostgreSQL server whose commits wait for the disk are real. In place of grading, each
+worker waits and returns the scores of one submission. The command is killed partway and run again: nothing may be lost,
+and nothing that was stored may be graded twice.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from autograder.grading.submission import Graded
 from autograder.stages import Stage, find_stage
 from autograder.toolkit.threads import use_one_thread
 
-GOAL_PARENT = 0.005  # seconds of the parent's processor for a submission: one parent feeds fifty machines
+GOAL_PARENT = 0.005  # processor seconds of the parent for each submission, so that it can feed fifty machines
 KILLED_AT = 0.05  # of the class
-SHOWN_AT = (0.1, 0.5, 1.0)  # the memory
+SHOWN_AT = (0.1, 0.5, 1.0)  # of the class; where memory is shown
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """The second run. wrong: how many scores were lost or replaced. mb: the memory at each part of the class."""
+    """The second run. wrong: how many scores were lost or replaced. mb: memory at each point of SHOWN_AT."""
 
     run: Run
     before: int  # submissions that the killed run had stored
@@ -47,7 +47,7 @@ class Simulated:
 
 
 def simulate(folder: Path, stage: Stage, number: int, threads: int, seconds: float, db: str | None = None) -> Simulated:
-    """A class whose grading takes so many seconds and no processor. db: a gradebook's URL, if not in a file."""
+    """Grade a class where each submission takes `seconds` of waiting. db: the gradebook's URL, if it is not a file."""
     course, private = folder / "simulated", folder / "cluster-simulated"
     make_class(course, stage, number, db)
     private.mkdir()
@@ -70,7 +70,7 @@ def simulate(folder: Path, stage: Stage, number: int, threads: int, seconds: flo
 
 
 def grade_simulated(course: Path, stage_name: str, address: str, seconds: float, watcher: Watcher) -> None:
-    """Grade the class, where a cluster's workers wait for so many seconds, and all give the same scores."""
+    """Grade the class with workers that wait for `seconds` and all return the same scores."""
     stage = find_stage(stage_name)
     one = next((course / "submitted").iterdir()) / stage.assignment
     real = cluster._grade, cluster._pack
@@ -109,7 +109,7 @@ def graded_at(course: Path, stage: Stage) -> dict[str, str]:
 
 
 def scored(course: Path, stage: Stage, db: str | None) -> int:
-    """How many submissions have the score of the first in the gradebook."""
+    """How many submissions in the gradebook have the same score as the first."""
     from nbgrader.api import Gradebook
 
     with Gradebook(db or f"sqlite:///{course / 'gradebook.db'}") as gradebook:
@@ -123,12 +123,14 @@ def main() -> None:
         prog="python -m autograder.bench.large_class", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--n", type=int, default=10_000, help="submissions (default 10000)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="that grading one takes (default 0.3)")
-    parser.add_argument("--threads", type=int, default=200, help="that grade: fifty machines with four (default 200)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="time to grade one submission (default 0.3)")
+    parser.add_argument(
+        "--threads", type=int, default=200, help="grading threads (default 200: fifty machines, four each)"
+    )
     parser.add_argument("--stage", default="save-and-reuse")
     options = parser.parse_args()
     if options.n < 100:
-        parser.error("a large class has at least 100 submissions")
+        parser.error("the class needs at least 100 submissions")
     use_one_thread()
     exit_on_sigterm()
     print(f"{options.n} submissions of {options.seconds:g} s each on {options.threads} threads, simulated:", flush=True)
@@ -147,4 +149,4 @@ def main() -> None:
 if __name__ == "__main__":
     from autograder.bench import large_class
 
-    large_class.main()  # by a name that the processes which are started know, too
+    large_class.main()  # through the module, so that child processes can unpickle what it defines

@@ -1,4 +1,4 @@
-"""What a pass of GPT-2 cannot do without, and how long this machine needs for that at the very least."""
+"""The least arithmetic and memory traffic of a GPT-2 pass, and the least time that this machine needs for them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from autograder.toolkit.timing import measure
 
 @dataclass(frozen=True)
 class Limits:
-    """The machine at its best: arithmetic of a float32 matrix product, and reading from memory."""
+    """The machine's best rates for a float32 matrix product and for reading memory."""
 
     flops: float  # floating-point operations a second
     read: float  # bytes a second
 
     def seconds(self, config: GPT2Config, n_new: int, n_seq: int) -> float:
-        """The least time of a pass over n_new tokens at the end of n_seq: its arithmetic or its reading."""
+        """The least seconds for a pass over the last n_new of n_seq tokens: its arithmetic or its reads, if longer."""
         return max(pass_flops(config, n_new, n_seq) / self.flops, pass_bytes(config, n_seq) / self.read)
 
 
@@ -38,13 +38,13 @@ def pass_bytes(config: GPT2Config, n_seq: int) -> int:
 
 
 def matrix_flops() -> float:
-    """What NumPy's matrix product reaches on large matrices, in operations a second."""
+    """The speed of NumPy's product of large matrices, in operations a second."""
     a, b = np.ones((1024, 3072), np.float32), np.ones((3072, 3072), np.float32)
     return 2 * a.size * b.shape[1] / measure(lambda: a @ b, repeats=5).best
 
 
 def read_bytes(n_threads: int) -> float:
-    """What reading a large array reaches, in bytes a second: each thread looks for the largest of its part."""
+    """The speed of reading a large array, in bytes a second: each thread finds the maximum of its part."""
     parts = [np.ones(2**25, np.float32) for _ in range(n_threads)]  # 128 MiB each, more than any cache holds
     with ThreadPoolExecutor(n_threads) as pool:
         return sum(part.nbytes for part in parts) / measure(lambda: list(pool.map(np.max, parts)), repeats=9).best

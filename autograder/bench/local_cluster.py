@@ -1,4 +1,4 @@
-"""A Dask cluster on this machine, for measurements and tests: a scheduler and workers, reached by loopback alone."""
+"""A Dask cluster on this machine, for measurements and tests; its scheduler and workers listen on loopback only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LocalCluster:
             )
 
     def wait(self, seconds: float = 120) -> None:
-        """Until every worker that was added and lives is there."""
+        """Wait until every worker that was added and is still running has connected."""
         from distributed import Client
 
         with Client(self.address, set_as_default=False) as client:
@@ -57,13 +57,13 @@ class LocalCluster:
 
 
 def exit_on_sigterm() -> None:
-    """Have SIGTERM raise SystemExit, so that what this process started ends with it."""
+    """Make SIGTERM raise SystemExit, so that the processes that this one started end with it."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 @contextlib.contextmanager
 def local_cluster(folder: Path, workers: int, threads: int = 1) -> Iterator[LocalCluster]:
-    """A cluster that has so many workers, until the block ends."""
+    """A cluster with this many workers, until the block ends."""
     cluster = LocalCluster(folder, threads)
     try:
         cluster.add(workers)

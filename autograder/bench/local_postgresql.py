@@ -1,4 +1,4 @@
-"""A PostgreSQL server on this machine, for measurements and tests: it listens in its own folder, to nobody else."""
+"""A PostgreSQL server on this machine, for measurements and tests: it listens only on a socket in its own folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def why_none() -> str:
-    """Why no server can be started here, with the remedy; empty where one can."""
+    """Why no server can be started here, with the remedy; empty if one can."""
     if os.name != "posix":
         return "PostgreSQL is started on Linux and macOS only"
     if _programs() is None:
@@ -45,9 +45,9 @@ def _user() -> str | None:
 def local_postgresql(safe: bool = False) -> Iterator[str]:
     """The URL of an empty database, until the block ends.
 
-    safe: each commit waits for the disk, as a server does that is not for the occasion.
+    safe: each commit waits for the disk, as on a production server.
     """
-    # In /tmp, for the path of a socket has a hundred characters at most
+    # In /tmp, because the path of a socket has at most about a hundred characters
     with tempfile.TemporaryDirectory(prefix="postgresql-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         command = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, "timeout": 120}
         if os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""The pictures of README.md and the page of tables, made from a benchmark's own results."""
+"""The pictures of README.md and the page course/MEASURED.md, made from a benchmark's results."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def graded_class() -> str:
 
 
 def page_with(page: str, title: str, where: str, tables: Sequence[Table]) -> str:
-    """The page of tables with a section in place of the one with its title, if there is one.
+    """The page of tables, with the section of this title added or replaced.
 
-    where: the machine. The sections stand in the order of SECTIONS; others are dropped.
+    where: the machine. The sections are in the order of SECTIONS; others are dropped.
     """
     sections = dict(section.split("\n", 1) for section in page.split("\n## ")[1:])
     lines = [f"On {date.today().isoformat()}: {where}."]

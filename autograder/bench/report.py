@@ -91,7 +91,7 @@ def serving_table(results: Sequence[Served]) -> Table:
         rows,
         f"Time to first token of {len(results[0].seconds)} requests, with 1 thread for the tiny model and {THREADS} "
         f"for the other. Blocks: stage 6's store. Entries: transformers, with a deep copy of the longest whole entry; "
-        f"it is told which beginnings prompts share, and saves those too. Entries and blocks of {BLOCK} take turns; "
+        f"it is told which prefixes prompts share, and saves those too. Entries and blocks of {BLOCK} take turns; "
         f"the other sizes come after them. All have room for {ROOM:,} tokens. Pass: the median of the part that is "
         f"spent in the model. Limit: the matrix products of a request's own tokens at the speed of large ones, or one "
         f"read of weights and cache. Computed: tokens through the model. Fewest: what blocks of this size leave to "

@@ -12,14 +12,14 @@ from autograder.toolkit.timing import Comparison, compare
 
 SUFFIX = 8
 PREFIXES = (16, 50, 100, 200, 400)
-# A request without a cache; one with another prefix as long, which was never saved; one that continues a clone of the
-# saved prefix; one that reads it where it is
+# A request without a cache; one with another prefix of the same length that was never saved; one that continues a clone
+# of the saved prefix; one that reads the saved prefix in place
 WAYS = ("cold", "control", "reused", "shared")
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """What one prefix length gave: the times of WAYS."""
+    """The times of WAYS for one prefix length."""
 
     prefix: int
     suffix: int

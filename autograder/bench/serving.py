@@ -21,7 +21,7 @@ from autograder.toolkit.model import load_model
 from autograder.toolkit.model.load import SHAPES
 
 ROOM = 8192  # tokens
-BLOCKS, BLOCK = (4, 8, 16), 8  # tokens in a block: those that are tried on one trace, and that of all others
+BLOCKS, BLOCK = (4, 8, 16), 8  # tokens in a block: the sizes compared on one trace, and the size on all others
 N_VOCAB = 1000  # every model has these ids
 SHARED = "one system prompt"
 RUNS = {"tiny": tuple(traces.TRACES), "gpt2-shape": (SHARED,)}  # the traces that each model serves
@@ -69,7 +69,7 @@ class Blocks:
 
 
 class Entries(Transformers):
-    """transformers with a list of whole entries: each prompt that was served, and what prompts share, saved ahead."""
+    """transformers with a list of whole entries: every prompt served, and the shared prefixes, saved beforehand."""
 
     def begin(self, model: str, trace: str, n: int) -> None:
         self.load(load_model(model))
@@ -126,7 +126,7 @@ class Served:
     computed: int
     least: int  # the fewest tokens that blocks of this size leave to compute; for entries 0
     bytes: int
-    limit: float  # the median of the least seconds that the machine needs when all that is shared is reused; 0: unknown
+    limit: float  # the median of the least seconds for a request when everything shared is reused; 0: unknown
 
     @property
     def median(self) -> float:
@@ -138,9 +138,9 @@ class Served:
 
 
 def measure_serving(n: int = 200, runs: dict[str, tuple[str, ...]] = RUNS) -> list[Served]:
-    """Every trace on every model, by both engines in turn; by the course's own alone where there is no peer.
+    """Serve every trace on every model, with the engines in turn; without transformers, the course's own alone.
 
-    After that, one trace by stores of the other block sizes.
+    One trace is then served by stores of the other block sizes as well.
     """
     names = ["blocks", *(["entries"] if peer_installed() else [])]
     results = []

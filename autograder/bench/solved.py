@@ -1,6 +1,6 @@
 """The course's own functions, as a namespace to measure.
 
-Nothing of the notebooks' libraries is loaded for it, which would count as memory of what is measured.
+The notebooks' libraries are not loaded for it, because they would count toward the measured memory.
 """
 
 from __future__ import annotations

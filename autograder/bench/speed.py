@@ -71,7 +71,7 @@ class Engine:
     def __call__(self, *call: Any) -> Any:
         assert self.process.stdin is not None
         if self.threads > 1 and Engine.last is not self:
-            time.sleep(0.05)  # threads of the engine before have stopped waiting for more
+            time.sleep(0.05)  # until the previous engine's threads stop spinning
         Engine.last = self
         self.process.stdin.write(json.dumps(call) + "\n")
         self.process.stdin.flush()
@@ -105,7 +105,7 @@ def peer_installed() -> bool:
 
 
 def measure_speed(repeats: int = 5, threads: int = THREADS) -> Speed:
-    """Every engine's every call, in rounds; the first round is the warm-up."""
+    """Time every call of every engine, in rounds; the first round is the warm-up."""
     both: list[Call] = [
         *(("prefill", n) for n in PREFILL),
         *(("decode", n) for n in DECODE),

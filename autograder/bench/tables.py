@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 
 @dataclass(frozen=True)
 class Table:
-    """head and each row: as many strings. note: what the numbers are, and rest on."""
+    """head and each row have the same number of strings. note: what the numbers mean and how they were measured."""
 
     title: str
     head: Sequence[str]
@@ -20,7 +20,7 @@ class Table:
 
     @property
     def _has_names(self) -> bool:
-        """Whether the first column holds names, which stand to the left. All else stands to the right."""
+        """Whether the first column holds names, which are aligned left. All other columns are aligned right."""
         return not self.rows[0][0].isdigit()
 
     def shown(self) -> rich_table.Table:
@@ -36,7 +36,7 @@ class Table:
         return table
 
     def markdown(self) -> list[str]:
-        """The note and the table, in lines."""
+        """The lines of the note and the table."""
         rule = ["---" if self._has_names else "--:", *["--:"] * (len(self.head) - 1)]
         table = [f"| {' | '.join(row)} |" for row in (self.head, *self.rows)]
         return [*([self.note, ""] if self.note else []), table[0], f"|{'|'.join(rule)}|", *table[1:]]

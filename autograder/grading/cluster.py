@@ -30,7 +30,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from autograder.grading.grade import GradingError
 from autograder.grading.graders import Graders, Grading, HandedIn
 from autograder.grading.submission import Graded, submitted_notebook
-from autograder.judge.words import count
+from autograder.judge.plurals import count
 from autograder.notebooks.document import read_bytes
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import SandboxMissing, find_isolation

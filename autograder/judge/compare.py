@@ -14,8 +14,8 @@ import numpy as np
 
 from autograder.judge.bugs import Bug
 from autograder.judge.framework import Failure
+from autograder.judge.plurals import count
 from autograder.judge.student_error import StudentError
-from autograder.judge.words import count
 
 ATOL, RTOL = 1e-3, 1e-2
 Suspects = Iterable[tuple[Bug, Callable[[], np.ndarray]]]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
+from autograder.judge.plurals import count, tokens
 from autograder.judge.student import Student, StudentError
-from autograder.judge.words import count, tokens
 
 CLEAR = 0.02  # a greedy choice counts when the best logit leads by this much; float32 moves a logit by 1e-5
 DRAWS = 6  # prompts or models that are tried for one with clear ids

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from autograder.toolkit.cell_charts import kinds
 from autograder.toolkit.chart_style import GRAY, Chart, describe, finish, kind_look, new_figure
 from autograder.toolkit.charts import heatmap
-from autograder.toolkit.kind_charts import kinds
 from autograder.toolkit.visible import visible
 
 _CELL, _LINE = 0.46, 0.28  # inches, of a cell with a number in it

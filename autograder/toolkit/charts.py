@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from autograder.toolkit.cell_charts import convention as convention
+from autograder.toolkit.cell_charts import kinds as kinds
 from autograder.toolkit.chart_style import (
     GRAY,
     LOOKS,
@@ -37,8 +39,6 @@ from autograder.toolkit.chart_style import (
     with_unit,
 )
 from autograder.toolkit.cost_drawings import steps_picture as steps_picture
-from autograder.toolkit.kind_charts import convention as convention
-from autograder.toolkit.kind_charts import kinds as kinds
 from autograder.toolkit.timing import Measurement, plain
 from autograder.toolkit.visible import visible
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.student import Student
-from autograder.judge.words import count
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.shared import STAGE, context_of
 

@@ -8,8 +8,8 @@ from autograder.judge.bugs import POSITIONS_RESET
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Suspects, expect_close
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import tokens
 from autograder.judge.student import Handle, Student
-from autograder.judge.words import tokens
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.plain_store import PlainStore
 from autograder.stages.block_cache.shared import (

@@ -12,8 +12,8 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure
+from autograder.judge.plurals import count
 from autograder.judge.student import Handle, Student
-from autograder.judge.words import count
 from autograder.stages.block_cache.plain_store import RIGHT, PlainStore, Rules
 from autograder.worker.arguments import KeysOfBits
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.student import Handle, Student, StudentError
-from autograder.judge.words import count
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.plain_store import Rules
 from autograder.stages.block_cache.shared import (

@@ -8,8 +8,8 @@ from autograder.judge import large_scores
 from autograder.judge.bugs import MASK_WITHOUT_OFFSET, NO_CAUSAL_MASK, SCORES_UNSCALED
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import check
+from autograder.judge.plurals import count
 from autograder.judge.variants import MASK_TOO_SMALL
-from autograder.judge.words import count
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
 from autograder.stages.chat_model.llama_cases import llamas

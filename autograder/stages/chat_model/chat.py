@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from autograder.judge.framework import Failure, check
-from autograder.judge.words import count, tokens
+from autograder.judge.plurals import count, tokens
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE, chatml

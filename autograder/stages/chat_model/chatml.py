@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograder.judge.framework import Failure, check
-from autograder.judge.words import count
+from autograder.judge.plurals import count
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.shared import DEFAULT_SYSTEM, END, STAGE, START, chatml
 

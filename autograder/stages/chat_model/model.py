@@ -9,8 +9,8 @@ import numpy as np
 from autograder.judge.bugs import KEYS_VALUES_SWAPPED, POSITIONS_RESET
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count, tokens
 from autograder.judge.student import Student, StudentError
-from autograder.judge.words import count, tokens
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import LlamaReference, rotate
 from autograder.stages.chat_model.llama_cases import JudgeLlama, deep_llama, llamas, random_judge_llama

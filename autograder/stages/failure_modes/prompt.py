@@ -8,8 +8,8 @@ from typing import Any
 
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.student import Student
-from autograder.judge.words import count
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
     GENERATION_PROMPT,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.student import Student, StudentError
-from autograder.judge.words import count
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
     ODD_CONTENTS,

@@ -9,10 +9,10 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Sweep, expect_close, recognize
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.reference import Reference
 from autograder.judge.student import Student
 from autograder.judge.variants import suspects_from
-from autograder.judge.words import count
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import STAGE, row_counts, rows
 from autograder.toolkit.model import GPT2Config

@@ -11,10 +11,10 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count, tokens
 from autograder.judge.reference import Reference, gelu, layer_norm, softmax
 from autograder.judge.student import Student, StudentError
 from autograder.judge.variants import suspects_from
-from autograder.judge.words import count, tokens
 from autograder.stages.forward_pass import bugs as own
 from autograder.stages.forward_pass.shared import STAGE, right_at, row_counts, rows
 

@@ -9,8 +9,8 @@ import numpy as np
 from autograder.judge.bugs import HALF_PRECISION, KEYS_VALUES_SWAPPED, Bug
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.student import StudentError
-from autograder.judge.words import count
 from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.shared import EXACT, STAGE, configs, draw_kv, equal, normal, read_layer, rows_if_any
 from autograder.toolkit.model import GPT2Config

@@ -10,9 +10,9 @@ import numpy as np
 from autograder.judge.bugs import Bug
 from autograder.judge.compare import Sweep, in_words
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.reference import KV
 from autograder.judge.student import Handle, StudentError
-from autograder.judge.words import count
 from autograder.stages.kv_cache import bugs as own
 from autograder.stages.kv_cache.shared import STAGE, configs, draw_kv, equal, rows_if_any
 

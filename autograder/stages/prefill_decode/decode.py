@@ -5,9 +5,9 @@ from __future__ import annotations
 from autograder.judge.bugs import positions_shifted
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import check
+from autograder.judge.plurals import count, tokens
 from autograder.judge.reference import part_of_rows
 from autograder.judge.student import StudentError
-from autograder.judge.words import count, tokens
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.shared import (
     STAGE,

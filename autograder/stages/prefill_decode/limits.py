@@ -8,9 +8,9 @@ from autograder.judge.bugs import Bug
 from autograder.judge.cases import JudgeModel
 from autograder.judge.compare import matches
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import tokens
 from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
-from autograder.judge.words import tokens
 from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW, PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits

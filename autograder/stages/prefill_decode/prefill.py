@@ -5,8 +5,8 @@ from __future__ import annotations
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import tokens
 from autograder.judge.student import Student, StudentError
-from autograder.judge.words import tokens
 from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits, expect_rows, prefilled, sweep_lengths
 
 

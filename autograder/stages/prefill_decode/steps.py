@@ -7,8 +7,8 @@ import numpy as np
 from autograder.judge.cases import Cases
 from autograder.judge.compare import expect_close
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.student import Student
-from autograder.judge.words import count
 from autograder.stages.prefill_decode.shared import STAGE
 
 

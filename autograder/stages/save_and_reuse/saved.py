@@ -10,9 +10,9 @@ from autograder.judge.bugs import HALF_PRECISION
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Suspects, Sweep, expect_close
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Student
-from autograder.judge.words import count
 from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, wrong_saved
 
 

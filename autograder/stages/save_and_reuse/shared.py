@@ -21,9 +21,9 @@ from autograder.judge.bugs import (
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Suspects, expect_close, matches
 from autograder.judge.framework import Failure
+from autograder.judge.plurals import count, tokens
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
-from autograder.judge.words import count, tokens
 from autograder.stages.save_and_reuse import bugs as own
 
 STAGE = "save-and-reuse"

@@ -7,9 +7,9 @@ import numpy as np
 from autograder.judge.cases import Cases, random_judge_model
 from autograder.judge.compare import expect_close
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.reference import attention
 from autograder.judge.student import Student, StudentError
-from autograder.judge.words import count
 from autograder.stages.save_and_reuse.shared import STAGE
 
 

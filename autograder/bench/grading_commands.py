@@ -1,10 +1,10 @@
-"""Grades a class with `autograder grade`, with `nbgrader autograde` and with nbgrader's own configuration, in one run.
+"""Times the commands that grade a class: `autograder grade`, `nbgrader autograde`, and nbgrader without this package.
 
-    python -m autograder.bench.class_ [--n 200] [--mode-n 40] [--stock-n 8] [--stage save-and-reuse]
+    python -m autograder.bench.grading_commands [--n 200] [--mode-n 40] [--stock-n 8] [--stage save-and-reuse]
 
-The mixed class has right, wrong, looping and crashing submissions. A small honest class is graded in each sandbox mode
-that works here. Stock nbgrader gets a few honest ones, because it would take too long for more; its time for a class is
-its start, and as often as needed what one more submission costs.
+The mixed class has right, wrong, looping and crashing submissions. A small class of right submissions is graded in each
+sandbox mode that works here. Stock nbgrader grades only a few, because more would take too long; its time for a class
+is computed from its start and its time per submission.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import psutil
+
 from autograder.cli.sample_class import UNSOLVED, make_course, write_submission
 from autograder.grading.environment import import_nbgrader
 from autograder.sandbox.isolation import MODE_VARIABLE, MODES, try_mode
@@ -32,10 +34,10 @@ from autograder.stages import Stage, find_stage
 
 import_nbgrader()
 
-SPECIAL_EACH = 100  # of so many submissions, one loops and one ends its process
+SPECIAL_EACH = 100  # one in this many submissions loops, and one ends its process
 
 GOAL_RATIO = 25.0  # times stock's throughput on honest submissions
-GOAL_SECONDS = 60.0  # of a class of GOAL_CLASS on two idle processors
+GOAL_SECONDS = 40.0  # for a class of GOAL_CLASS on two idle processors
 GOAL_CLASS = 200
 
 
@@ -46,8 +48,8 @@ class Run:
     what: str
     submissions: int
     seconds: float
-    own_mb: float | None  # the most memory the command itself had
-    child_mb: float | None  # and the largest process that it started
+    own_mb: float  # peak memory of the command's own process
+    child_mb: float  # peak memory of the largest process that it started; 0 if none was seen
 
     @property
     def each(self) -> float:
@@ -57,7 +59,7 @@ class Run:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
-        prog="python -m autograder.bench.class_", description=(__doc__ or "").split("\n")[0]
+        prog="python -m autograder.bench.grading_commands", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--n", type=int, default=GOAL_CLASS, help="submissions of the class (default 200)")
     parser.add_argument("--mode-n", type=int, default=40, help="honest submissions for each sandbox mode (default 40)")
@@ -143,7 +145,7 @@ def hand_in(course: Path, stage: Stage, student: str, sources: dict[str, str], e
 def measure(
     stage: Stage, folder: Path, n: int, mode_n: int, stock_n: int, say: Callable[[str], None]
 ) -> tuple[list[Run], tuple[float, float]]:
-    """The runs; and of stock nbgrader the seconds to start, and of each submission more."""
+    """The runs; and stock nbgrader's seconds to start and for each submission."""
     from autograder.stages.samples import submissions_of
 
     mixed, honest, stock = (folder / name for name in ("mixed", "honest", "stock"))
@@ -174,7 +176,7 @@ def measure(
         raise RuntimeError("the two commands gave different scores")
     say("both commands gave the same scores")
     runs += measure_modes(stage, small, mode_n, grade, say)
-    start = run("", 1, [*autograde, "--student=nobody"], stock, status=1)  # it finds that nobody handed anything in
+    start = run("", 1, [*autograde, "--student=nobody"], stock, status=1)  # it finds no submission
     more = run(f"stock nbgrader, {stock_n} honest", stock_n, autograde, stock)
     return [*runs, more], (start.seconds, (more.seconds - start.seconds) / stock_n)
 
@@ -184,7 +186,7 @@ def measure_modes(stage: Stage, course: Path, n: int, command: list[str], say: C
     runs, found = [], []
     for mode in MODES:
         if isinstance(why_not := try_mode(mode), str):
-            say(f"not in the mode {mode}: {why_not}")
+            say(f"the mode {mode} does not work here: {why_not}")
             continue
         copied = Path(shutil.copytree(course, course.with_name(mode)))
         runs.append(run(f"autograder grade, {mode}", n, command, copied, environment={MODE_VARIABLE: mode}))
@@ -227,58 +229,32 @@ def run(
 
 
 class _Memory:
-    """Looks at the memory of a process and of all it starts, on Linux; the peaks in MB."""
+    """Samples the memory of a process and of all its descendants ten times a second; keeps the peaks, in MB."""
 
     def __init__(self, pid: int):
-        self.own: float | None = None
-        self.largest: float | None = None
-        self._pid = pid
+        self.own = self.largest = 0.0
+        self._process = psutil.Process(pid)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        if sys.platform.startswith("linux"):
-            self._thread.start()
+        self._thread.start()
 
     def close(self) -> None:
         self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.join()
 
     def _watch(self) -> None:
         while not self._closed.wait(0.1):
-            self.own = _larger(self.own, _peak(self._pid))
-            own_command = _command(self._pid)  # a process that it has only forked, for a moment, has its memory
-            for child in _descendants(self._pid, own_command):
-                self.largest = _larger(self.largest, _peak(child))
+            with contextlib.suppress(psutil.Error):
+                self.own = max(self.own, _resident_mb(self._process))
+                command = self._process.cmdline()  # a child that has only just been forked still shares its memory
+                for child in self._process.children(recursive=True):
+                    with contextlib.suppress(psutil.Error):  # it has ended
+                        if child.cmdline() != command:
+                            self.largest = max(self.largest, _resident_mb(child))
 
 
-def _larger(a: float | None, b: float | None) -> float | None:
-    return b if a is None else a if b is None else max(a, b)
-
-
-def _peak(pid: int) -> float | None:
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) / 1024
-    return None
-
-
-def _command(pid: int) -> bytes:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
-
-
-def _descendants(pid: int, but: bytes) -> list[int]:
-    """All processes below one, but those with this command line."""
-    found: list[int] = []
-    with contextlib.suppress(OSError, ValueError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                if _command(int(child)) != but:
-                    found.append(int(child))
-                found += _descendants(int(child), but)
-    return found
+def _resident_mb(process: psutil.Process) -> float:
+    return process.memory_info().rss / 2**20
 
 
 def scores(course: Path, stage: Stage) -> dict[str, dict[str, float | None]]:
@@ -296,7 +272,7 @@ def scores(course: Path, stage: Stage) -> dict[str, dict[str, float | None]]:
 
 
 def table(runs: list[Run], stock: tuple[float, float]):
-    """The runs; times faster than stock nbgrader, on the same number of honest submissions."""
+    """A row per run; its ratio says how many times as fast it is as stock nbgrader on as many right submissions."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -305,13 +281,13 @@ def table(runs: list[Run], stock: tuple[float, float]):
         shown.add_column(head, justify="right" if head else "left", no_wrap=True)
     for each in runs:
         ratio = "" if each is runs[-1] else f"{times_stock(each, stock):.1f}"
-        memory = ["-" if mb is None else f"{mb:.0f}" for mb in (each.own_mb, each.child_mb)]
+        memory = (f"{each.own_mb:.0f}", f"{each.child_mb:.0f}")
         shown.add_row(each.what, str(each.submissions), f"{each.seconds:.1f}", f"{each.each:.2f}", *memory, ratio)
     shown.caption = (
-        "MB: the peak of the command; child MB: of the largest process it started. ratio: the throughput, in stock "
-        f"nbgrader's on as many honest submissions. That takes {stock[0]:.1f} s to start and {stock[1]:.2f} s for each "
-        f"(so {stock_seconds(runs[0].submissions, stock):.0f} s for {runs[0].submissions}): it runs all cells of a "
-        "notebook, the measured charts too, in a kernel of its own."
+        "MB: peak memory of the command; child MB: of the largest process it started. Ratio: throughput relative to "
+        f"stock nbgrader on as many right submissions. Stock nbgrader takes {stock[0]:.1f} s to start and "
+        f"{stock[1]:.2f} s for each submission ({stock_seconds(runs[0].submissions, stock):.0f} s for "
+        f"{runs[0].submissions}): it runs every cell of each notebook, charts included, in a new kernel."
     )
     return shown
 
