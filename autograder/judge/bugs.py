@@ -132,6 +132,18 @@ HEADS_SPLIT_WRONG = define(
     "[n_seq, n_head, head_dim] first, then swap the axes.",
     look="the shapes and axes of the heads",
 )
+C_PROJ_MISSING = define(
+    "c-proj-missing",
+    "no c_proj after attention",
+    "It looks as if the merged heads were returned as they are: c_proj, a weight and a bias, comes after them.",
+    look="what becomes of the merged heads",
+)
+BIASES_MISSING = define(
+    "biases-missing",
+    "biases left out",
+    "It looks as if only the weights of the linear layers were used: each adds its bias too.",
+    look="the linear layers",
+)
 SCORES_UNSCALED = define(
     "scores-unscaled",
     "scores not scaled",

@@ -198,7 +198,7 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
     roots = (failure.detail if bug is INPUT_CHANGED else bug.key,) if bug and bug not in NOTHING_TO_JUDGE else ()
     if error:
         then = "" if error.stub else _look_in(places, "Then look in the rest of")
-        look, roots = "\n".join(filter(None, (error.look, then))) if error.look else "", (error.root, *roots)
+        look, roots = "\n".join(filter(None, (error.look, then))) if error.look else "", (*error.roots, *roots)
     return check.failed(
         in_lines(failure.prop or check.property, failure.detail),
         bug,

@@ -53,9 +53,11 @@ class StudentError(Exception):
         return (self.because if self.kind != "missing" else "") or (f"It means that {means}." if means else "")
 
     @property
-    def root(self) -> str:
-        """The same for errors of one cause: that of the missing name, or the type and line."""
-        return self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
+    def roots(self) -> tuple[str, ...]:
+        """What errors of one cause share: that of the missing name, or type and line; and that something is None."""
+        root = self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
+        is_none = "NoneType" in self.message or self.message.endswith("has no axis")
+        return (root, *["a value is None"] * is_none)
 
     @property
     def whole(self) -> str:

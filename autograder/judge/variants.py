@@ -164,13 +164,33 @@ def _gelu_last(x, attend, mlp, ln_1, ln_2):
     return right.pre_norm(x, attend, lambda x: right.gelu(mlp(x)), ln_1, ln_2)
 
 
+def _with(node, **changes):
+    return SimpleNamespace(**{**vars(node), **changes})
+
+
 def _without_positions(weights):
-    return SimpleNamespace(**{**vars(weights), "wpe": np.zeros_like(weights.wpe)})
+    return _with(weights, wpe=np.zeros_like(weights.wpe))
+
+
+def _in_blocks(change):
+    """Weights with every block changed."""
+    return lambda weights: _with(weights, blocks=tuple(map(change, weights.blocks)))
+
+
+def _without_biases(block):
+    def bare(part):
+        return _with(part, **{name: _with(layer, bias=0.0) for name, layer in vars(part).items()})
+
+    return _with(block, attn=bare(block.attn), mlp=bare(block.mlp))
+
+
+def _without_c_proj(block):
+    nothing = SimpleNamespace(weight=np.eye(len(block.attn.c_proj.weight)), bias=0.0)
+    return _with(block, attn=_with(block.attn, c_proj=nothing))
 
 
 def _layers_as_text(weights):
-    blocks = weights.blocks
-    return SimpleNamespace(**{**vars(weights), "blocks": [blocks[i] for i in sorted(range(len(blocks)), key=str)]})
+    return _with(weights, blocks=[weights.blocks[i] for i in sorted(range(len(weights.blocks)), key=str)])
 
 
 VARIANTS: dict[str, dict[str, Callable]] = {  # parts of the reference, and what stands in their place
@@ -182,4 +202,7 @@ VARIANTS: dict[str, dict[str, Callable]] = {  # parts of the reference, and what
     "no-final-layer-norm": {"logits_of": lambda x, ln_f, wte: x @ wte.T},
     "positions-missing": {"weights": _without_positions},
     "layers-sorted-as-text": {"weights": _layers_as_text},
+    "biases-missing": {"weights": _in_blocks(_without_biases)},
+    "c-proj-missing": {"weights": _in_blocks(_without_c_proj)},
+    "norm-parts-exchanged": {"layer_norm": lambda x, weight, bias: right.layer_norm(x, bias, weight)},
 }

@@ -37,16 +37,16 @@ STAGES = (
         1,
         "The forward pass",
         ("gelu", "layer_norm", "causal_self_attention", "transformer_block", "forward", "generate_recompute"),
-        version=5,
+        version=6,
     ),
     Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=4),
-    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=6),
+    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=7),
     Stage(
         "save-and-reuse",
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=9,
+        version=10,
     ),
     Stage(
         "failure-modes",
@@ -60,14 +60,14 @@ STAGES = (
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=7,
+        version=8,
     ),
     Stage(
         "chat-model",
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=8,
+        version=9,
     ),
 )
 

@@ -151,7 +151,7 @@ class Meter:
         def counted(*args, **kwargs):
             rows = next((a for a in (*args, *kwargs.values()) if isinstance(a, np.ndarray)), 0)
             shape = np.shape(rows)  # [..., tokens, width]
-            if name == "attend" and len(shape) == 2:  # one head: a helper of the student's own
+            if name == "attend" and (len(shape) == 2 or shape[0] == 1):  # one head: a helper of the student's own
                 return function(*args, **kwargs)
             outside, self._rows[name] = self._rows.get(name, 0.0), 0.0
             try:

@@ -380,6 +380,13 @@ WRONG = [
           (LONGEST, CAPACITY, ORDER, OWN, EQUAL, APART, BLOCKS)),
     Wrong("ids-added-up", "The sums of the ids are compared.",
           ((STORE, _SAME_IDS, "sum(block.token_ids) != sum(token_ids[i * size : (i + 1) * size])"),), (COMPARES,)),
+    *(
+        Wrong(f"ids-as-{kind}", "The ids are compared as numbers that do not hold all of them.",
+              ((STORE, _SAME_IDS, "(np.array([block.token_ids, token_ids[i * size : (i + 1) * size]]).astype("
+                f"np.{kind})[0] != np.array(token_ids[i * size : (i + 1) * size]).astype(np.{kind})).any()"),),
+              (COMPARES,))
+        for kind in ("uint8", "uint16", "float16")
+    ),
     Wrong("tenant-compared-alone", "Of the context, only the tenant is compared.",
           ((STORE, "block.before != before", "(block.before if i else block.before['tenant']) != "
             "(before if i else before['tenant'])"),), (COMPARES,)),

@@ -79,6 +79,14 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
     b = draw(lambda ids: keys(ids) == keys(a))
     last = draw(lambda ids: keys(a[:1] + ids[1:]) == keys(a))
     c = draw(lambda ids: keys(ids)[0] not in keys(a + x) and keys(ids + x)[1] == keys(a + x)[1] != keys(ids)[0])
+
+    def large(ids: list[int], more: int = 0) -> list[int]:
+        return [40_000 + ids[0] + more, ids[1]]
+
+    wrapped = {  # ids that are one in 8 bits, in 16 bits, and in half precision
+        more: draw(lambda ids, more=more: ids[0] % 32 < 8 and keys(large(ids)) == keys(large(ids, more)))
+        for more in (256, 2**16, 1)
+    }
     turned = draw(lambda ids: ids[0] != ids[1] and keys(ids) == keys(ids[::-1]))
     tenant = next(name for name in map(str, range(10_000)) if keys(a, name) == keys(a))
     own = context_of("a")
@@ -87,6 +95,7 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
     for what, bug, puts, wanted, owner, context in (
         ("ids of another block", bugs.TRUSTS_THE_KEY, [a], b, "a", own),
         ("ids that differ in the last alone", None, [a], a[:1] + last[1:], "a", own),
+        *((f"an id that differs by {n:,}", None, [large(ids)], large(ids, n), "a", own) for n, ids in wrapped.items()),
         ("the same ids in another order", None, [turned], turned[::-1], "a", own),
         ("the same ids after another block", None, [a + x, c], c + x, "a", own),
         ("the same ids of another tenant", bugs.TENANTS_SHARE, [a], a, tenant, context_of(tenant)),

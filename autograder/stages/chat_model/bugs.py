@@ -32,6 +32,13 @@ NEIGHBORS_TURNED = define(
     "It looks as if elements 2i and 2i + 1 were taken as a pair: element i goes with element i + head_dim / 2.",
     look="which elements are a pair",
 )
+ANGLES_OF_NEIGHBORS = define(
+    "angles-of-neighbors",
+    "angles laid out for neighbors",
+    "It looks as if elements 2i and 2i + 1 had the angle of pair i: the angles of all pairs belong to the first half "
+    "of the elements and, in the same order, to the second.",
+    look="the angles",
+)
 TURNED_BACK = define(
     "turned-back",
     "turned the other way",
@@ -110,6 +117,19 @@ WRONG_HEAD = define(
     "wte in place of the head",
     "It looks as if wte were the output head: it is weights.head.",
     look="the output head",
+)
+NORMS_EXCHANGED = define(
+    "rms-norms-exchanged",
+    "norm_1 or norm_2 in the other's place",
+    "It looks as if norm_1 and norm_2 were not both used in their places: norm_1 comes before attention, and norm_2 "
+    "before the MLP.",
+    look="the norms of the block",
+)
+O_PROJ_MISSING = define(
+    "o-proj-missing",
+    "no o_proj after attention",
+    "It looks as if the merged heads were added as they are: o_proj comes after them.",
+    look="what becomes of the merged heads",
 )
 NO_FINAL_NORM = define(
     "no-final-rms-norm",

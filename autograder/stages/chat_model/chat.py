@@ -186,11 +186,11 @@ def again(student, cases):
             "The calls of each do not have the ids of the answer, in their order.",
             own.EACH_NOT_CALLED,
         )
-    *_, noted = student.counted_method(
+    _, work, noted = student.counted_method(
         begin(student, talk.model, True), "send", turn.text, N_NEW, NotesWork(), n_layer=talk.model.config.n_layer
     )
-    if noted and noted[0] is not None and noted[0] == noted[-1]:  # with three ids, two steps lie between
-        raise Failure("each is called with an id as soon as it is known.", "It was called when all ids were.")
+    if noted and work is not None and noted[-1] == work:  # the end token takes one more step
+        raise Failure("each is called with an id as soon as it is known.", "A step was run before the call.")
     for reuse, prop in (
         (True, "Of a prompt whose ids are all known, one is computed."),
         (False, "After reuse was changed to False, nothing is reused."),
@@ -293,5 +293,7 @@ def chat_log(student, cases):
                 wrong.append("seconds")
             if wrong:
                 raise Failure(None, f"In turn {number} with reuse={reuse}, log is wrong about {', '.join(wrong)}.")
+        if len({row["seconds"] for row in log}) == 1:
+            raise Failure(None, f"In all {len(log)} turns with reuse={reuse}, log has the same seconds.")
         if student.attribute(chat, "messages") != talk.messages:
             raise Failure(None, f"After {len(talk.turns)} turns, messages are not those that were exchanged.")

@@ -69,12 +69,24 @@ def llama_recompute(student, cases):
 
 def suspects(weights: LlamaWeights, ids: list[int]):
     def last(config=weights.config, **changes):
-        changed = LlamaWeights(
-            **{name: getattr(weights, name) for name in ("wte", "blocks", "norm_f", "head")} | changes, config=config
-        )
-        return LlamaReference(changed).logits(ids)[-1]
+        return LlamaReference(replace(weights, config=config, **changes)).logits(ids)[-1]
 
+    def with_norms(first, second):
+        return lambda: last(
+            blocks=tuple(replace(b, norm_1=getattr(b, first), norm_2=getattr(b, second)) for b in blocks)
+        )
+
+    def without_o_proj():
+        nothing = np.eye(weights.config.n_embd, dtype=np.float32)
+        return last(blocks=tuple(replace(b, attn=replace(b.attn, o_proj=nothing)) for b in blocks))
+
+    blocks = weights.blocks
     return [
+        *(
+            (own.NORMS_EXCHANGED, with_norms(*names))
+            for names in (("norm_1", "norm_1"), ("norm_2", "norm_2"), ("norm_2", "norm_1"))
+        ),
+        (own.O_PROJ_MISSING, without_o_proj),
         *([] if weights.config.tied else [(own.WRONG_HEAD, lambda: last(head=weights.wte))]),
         (own.NO_FINAL_NORM, lambda: LlamaReference(weights).run(ids).x[-1] @ weights.head.T),
         (own.THETA_FIXED, lambda: last(replace(weights.config, rope_theta=10000.0))),

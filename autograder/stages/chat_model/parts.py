@@ -16,7 +16,13 @@ from autograder.stages.chat_model.shared import CLOSE, STAGE
 @check(stage=STAGE, id="norm-by-rms", points=1, title="rms_norm divides by the root mean square", watches=("rms_norm",))
 def rms_norm(student, cases):
     """rms_norm divides by sqrt(mean(x^2) + eps), leaves the mean alone, and multiplies by the weight."""
-    for shape, eps, size in (((3, 9), 1e-5, 1.0), ((8,), 1e-3, 0.02), ((2, 3, 7), 1e-2, 5.0), ((4, 6), 1e-6, 1e-4)):
+    for shape, eps, size in (
+        ((3, 9), 1e-5, 1.0),
+        ((8,), 1e-3, 0.02),
+        ((2, 3, 7), 1e-2, 5.0),
+        ((4, 6), 1e-6, 1e-4),
+        ((300, 700), 0.1, 1.0),
+    ):
         rng = cases.rng("norm", *shape)
         x = (size * (rng.standard_normal(shape) + 0.7)).astype(np.float32)
         weight = rng.uniform(0.5, 1.5, shape[-1]).astype(np.float32)
@@ -49,7 +55,7 @@ def rotary(student, cases):
         (2, 10, 1e5, [0, 1, 2]),
         (1, 2, 1e4, [17]),
         (5, 8, 50.0, [9, 2, 30, 2]),
-        (2, 16, 1e6, [3000, 3001]),
+        (2, 16, 1e6, [*range(2900, 3200)]),
     ):
         x = cases.rng("x", n_head, head_dim).standard_normal((n_head, len(positions), head_dim)).astype(np.float32)
         expect_close(
@@ -69,9 +75,15 @@ def rotary_suspects(x, positions, theta):
         out[..., order] = llama.rotate(x[..., order], positions, theta)
         return out
 
+    def angles_of_neighbors():
+        angles = np.outer(positions, np.repeat(theta ** (-np.arange(half) / half), 2))
+        return x * np.cos(angles) + np.concatenate([-x[..., half:], x[..., :half]], axis=-1) * np.sin(angles)
+
     return [
         (own.NOT_TURNED, lambda: x),
         (own.NEIGHBORS_TURNED, neighbors),
+        (own.NEIGHBORS_TURNED, lambda: neighbors()[..., [*range(0, 2 * half, 2), *range(1, 2 * half, 2)]]),
+        (own.ANGLES_OF_NEIGHBORS, angles_of_neighbors),
         (own.TURNED_BACK, lambda: llama.rotate(x, [-p for p in positions], theta)),
         (own.FIRST_AT_ZERO, lambda: llama.rotate(x, range(len(positions)), theta)),
         (own.ONE_FREQUENCY_STEP, lambda: llama.rotate(x, positions, math.sqrt(theta))),

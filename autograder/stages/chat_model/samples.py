@@ -221,6 +221,10 @@ WRONG = [
           "norm-by-rms", *_ALL, bug="rms-no-weight"),
     wrong("norm-over-all", "one mean for all rows", "rms-norm", "axis=-1, keepdims=True", "keepdims=True",
           "norm-by-rms", *_ALL),
+    wrong("norm-of-64-columns", "the mean of the first 64 columns", "rms-norm", "(x * x).mean(",
+          "(x * x)[..., :64].mean(", "norm-by-rms"),
+    wrong("norm-of-256-rows", "rows from 256 on are left as they are", "rms-norm", f"return {_NORM}",
+          f"y = {_NORM}\n    return y if x.ndim < 2 else np.concatenate([y[:256], x[256:]])", "norm-by-rms"),
     wrong("norm-in-place", "writes into x", "rms-norm", f"return {_NORM}",
           "x /= np.sqrt(mean_square + eps)\n    return x * weight", "norm-by-rms", *_ALL, bug="input-changed"),
     # rotate
@@ -229,6 +233,12 @@ WRONG = [
           "a, b = x[..., ::2], x[..., 1::2]\n    out = np.empty_like(x)\n    "
           "out[..., ::2], out[..., 1::2] = a * cos - b * sin, b * cos + a * sin\n    return out",
           "rotary", *_ALL, bug="neighbors-turned"),
+    wrong("neighbors-to-halves", "pairs are 2i and 2i + 1, and are written to i and i + head_dim / 2", "rotate",
+          "a, b = x[..., :half], x[..., half:]", "a, b = x[..., ::2], x[..., 1::2]", "rotary", *_ALL,
+          bug="neighbors-turned"),
+    wrong("angles-of-neighbors", "the angle of pair i at 2i and 2i + 1", "rotate", f"return {_TURN}",
+          "cos, sin = (np.repeat(some, 2, axis=-1) for some in (cos, sin))\n"
+          "    return x * cos + np.concatenate([-b, a], axis=-1) * sin", "rotary", *_ALL, bug="angles-of-neighbors"),
     wrong("turned-back", "the signs exchanged", "rotate", _TURN,
           "np.concatenate([a * cos + b * sin, b * cos - a * sin], axis=-1)",
           "rotary", *_ALL, bug="turned-back"),
@@ -321,7 +331,12 @@ WRONG = [
     wrong("layers-of-smollm2", "the real model's number of layers", "advance-llama",
           "zip(weights.blocks, cache.layers, strict=True)", "zip(weights.blocks[:30], cache.layers)",
           "llama-recompute"),
-    wrong("norms-exchanged", "norm_2 before attention", "advance-llama", "block.norm_1", "block.norm_2", *_ALL),
+    wrong("norms-exchanged", "norm_2 before attention", "advance-llama", "block.norm_1", "block.norm_2", *_ALL,
+          bug="rms-norms-exchanged"),
+    wrong("norm_1-twice", "norm_1 before the MLP as well", "advance-llama", "block.norm_2", "block.norm_1", *_ALL,
+          bug="rms-norms-exchanged"),
+    wrong("no-o_proj", "the merged heads are added", "advance-llama", " @ block.attn.o_proj.T", "", *_ALL,
+          bug="o-proj-missing"),
     wrong("no-residual", "the MLP replaces x", "advance-llama", "x = x + swiglu", "x = swiglu", *_ALL),
     wrong("first-logits", "the logits of the first token", "advance-llama", "x[-1]", "x[0]", *_ALL),
     wrong("heads-as-keys", "the keys split into n_head heads", "advance-llama",
@@ -385,6 +400,11 @@ WRONG = [
            ("chat", "        self.cache, self.cached_ids = cache, (",
             "        for token_id in new_ids if each else ():\n            each(token_id)\n"
             "        self.cache, self.cached_ids = cache, (")), ("chat-reuse",)),
+    Wrong("each-one-step-late", "each is called once the next step has been run",
+          (("chat", "            if each:\n                each(token_id)\n", ""),
+           ("chat", "logits = advance_llama([token_id], len(cache), self.weights, cache)",
+            "logits = advance_llama([token_id], len(cache), self.weights, cache)\n"
+            "            if each:\n                each(token_id)")), ("chat-reuse",)),
     wrong("each-with-the-end", "each is called with the end token too", "chat",
           "        self.cache, self.cached_ids = cache, (",
           "        if each and len(new_ids) < n_new:\n            each(token_id)\n"
@@ -427,6 +447,8 @@ WRONG = [
           '"content": text.strip()}', *_CHAT),
     wrong("log-of-ids", "the log counts reused tokens as computed", "chat", '"computed": len(prompt_ids) - n',
           '"computed": len(prompt_ids)', "chat-log"),
+    wrong("seconds-of-the-first-turn", "the same seconds in every turn", "chat", '"seconds": seconds',
+          '"seconds": self.__dict__.setdefault("took", 1e-6)', "chat-log"),
     wrong("no-seconds", "seconds left out", "chat", ', "seconds": seconds}', "}", "chat-log"),
     wrong("answer-forgotten", "the answer is not a message", "chat",
           '[*messages, {"role": "assistant", "content": self.tokenizer.decode(new_ids)}]', "messages", *_CHAT),

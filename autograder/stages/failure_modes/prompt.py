@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from autograder.judge.bugs import INPUT_CHANGED
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
@@ -41,7 +42,9 @@ def volatile_last(student: Student, cases: Cases) -> None:
     try:
         _expect_order(student, cases)
     except Failure as failure:
-        messages = [{"role": role, "content": role} for role in ("system", "user", "context")]
+        if failure.bug is INPUT_CHANGED:  # by render_chat, maybe, whose own check tells it
+            student.watched = ("render_chat",)
+        messages = [{"role": role, "content": role} for role in ("system", "user", "assistant", "context")]
         rendered = [
             string_of(student, "render_chat", messages, add_generation_prompt=asking) for asking in (False, True)
         ]

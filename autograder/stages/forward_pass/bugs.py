@@ -76,6 +76,12 @@ NORM_NOT_CENTERED = define(
     "It looks as if x were divided with its mean still in it: divide x - mean.",
     look="the mean",
 )
+NORM_PARTS_EXCHANGED = define(
+    "norm-parts-exchanged",
+    "layer norm's weight and bias exchanged",
+    "It looks as if weight and bias of the layer norm were exchanged: multiply by the weight, and add the bias.",
+    look="the weight and the bias of the layer norm",
+)
 MASK_STRICT = define(
     "mask-strict",
     "own position masked",
@@ -194,6 +200,8 @@ ATTENTION: tuple[Suspect, ...] = (
     *((bugs.QKV_ORDER, f"qkv-{order}") for order in ("kqv", "kvq", "vqk", "vkq")),
     (bugs.HEADS_SPLIT_WRONG, "heads-split-wrong"),
     *((bugs.HEADS_MERGED_WRONG, name) for name in variants.HEADS if name.startswith("heads-merged")),
+    (bugs.C_PROJ_MISSING, "c-proj-missing"),
+    (bugs.BIASES_MISSING, "biases-missing"),
 )
 BLOCK: tuple[Suspect, ...] = (
     (POST_NORM, "post-norm"),
@@ -203,6 +211,7 @@ BLOCK: tuple[Suspect, ...] = (
     (NO_LN_2, "no-ln-2"),
     (bugs.LN_1_TWICE, "ln-1-twice"),
     (MLP_OF_OLD_X, "mlp-of-old-x"),
+    (NORM_PARTS_EXCHANGED, "norm-parts-exchanged"),
     *((GELU_PLACE, name) for name in ("gelu-missing", "gelu-last")),
     *ATTENTION,
 )

@@ -37,7 +37,7 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
     """gelu computes the tanh form of GELU, element by element, for an array of any shape and numbers of any size."""
     rng = cases.rng()
     n, m = (int(i) for i in rng.permutation(np.arange(3, 8))[:2])
-    for axes, shape in ((("row", "column"), (n, m)), (("table", "row", "column"), (2, m, n)), (("element",), (64,))):
+    for axes, shape in ((("row", "column"), (n, m)), (("table", "row", "column"), (2, m, n)), (("element",), (1100,))):
         x = rng.uniform(-5, 5, shape).astype(np.float32)
         expect_close(
             student.array("gelu", x),
@@ -53,7 +53,7 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
             atol=6e-6,  # 0.0447 for 0.044715 is up to 9e-6 away, the exact GELU 5e-4, float32 less than 1e-6
             rtol=1e-7,
         )
-    x = (rng.uniform(20, 1000, 64) * np.array([-1, 1] * 32)).astype(np.float32)
+    x = (rng.uniform(20, 1000, 1100) * np.resize([-1, 1], 1100)).astype(np.float32)
     where = "for x as large as 1000"
     expect_close(student.array("gelu", x), gelu(x), name="gelu", where=where, axes=("element",), atol=5e-5, rtol=1e-5)
 
@@ -93,13 +93,13 @@ def layer_norm_rows(student: Student, cases: Cases) -> None:
 
 
 def _wrong_norms(x, weight, bias):
-    def norm(axis=-1, spread=-1, ddof=0, eps=1e-5, outside=0.0, power=0.5, center=True):
+    def norm(axis=-1, spread=-1, ddof=0, eps=1e-5, outside=0.0, power=0.5, center=True, scale=weight, shift=bias):
         """axis: along which the mean is taken; spread: along which the squares are."""
         mean = np.mean(x, axis, np.float64, keepdims=True)
         squares = np.square(x - mean)
         n = squares.size // np.mean(squares, spread, keepdims=True).size
         variance = np.sum(squares, spread, keepdims=True) / (n - ddof)
-        return (x - mean * center) / ((variance + eps) ** power + outside) * weight + bias
+        return (x - mean * center) / ((variance + eps) ** power + outside) * scale + shift
 
     for bug, wrong in (
         *((own.NORM_EPS, {"eps": eps}) for eps in (1e-12, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)),
@@ -107,6 +107,7 @@ def _wrong_norms(x, weight, bias):
         (own.NORM_EPS_OUTSIDE, {"eps": 0.0, "outside": 1e-5}),
         (own.NORM_NO_ROOT, {"power": 1.0}),
         (own.NORM_NOT_CENTERED, {"center": False}),
+        (own.NORM_PARTS_EXCHANGED, {"scale": bias, "shift": weight}),
         *(
             (own.NORM_AXIS, dict.fromkeys(names, axis))
             for axis in (None, *range(x.ndim - 1))

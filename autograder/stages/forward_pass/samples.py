@@ -205,8 +205,8 @@ _NORM = ("layer-norm-rows", "block-pre-norm", "forward-recompute")
 _ALL_OF_ATTENTION = (*_ATTENTION_AND_CAUSALITY, "forward-limits")
 
 
-def wrong(name, about, mark, old, new, *loses, bug=None):
-    return Wrong(name, about, ((mark, old, new),), loses, bug)
+def wrong(name, about, mark, old, new, *loses, bug=None, also=()):
+    return Wrong(name, about, ((mark, old, new),), loses, bug, also)
 
 
 WRONG = [
@@ -253,6 +253,13 @@ WRONG = [
           "return np.where(variance < 1e-6, 0, centered) / np.sqrt(variance + eps)", "layer-norm-rows"),
     wrong("norm-weight-forgotten", "Shifted by the bias and not scaled by the weight.", "layer-norm",
           " * weight + bias", " + bias", *_NORM, "generate-greedy"),
+    wrong("norm-weight-and-bias-exchanged", "Scaled by the bias and shifted by the weight.", "layer-norm",
+          "* weight + bias", "* bias + weight", *_NORM, "generate-greedy", bug="norm-parts-exchanged",
+          also=("forward-limits",)),
+    wrong("gelu-not-returned", "The return of gelu is forgotten.", "gelu", "    return 0.5", "    0.5", "gelu-tanh",
+          *_BLOCK, "forward-limits"),
+    wrong("eps-of-ln_2", "Another eps is passed for ln_2 alone.", "transformer-block", "block.ln_2.bias)",
+          "block.ln_2.bias, eps=1e-6)", "block-pre-norm"),
     wrong("norm-axis-1", "axis=1, which is the last one only for two axes.", "layer-norm", _MOMENTS,
           """axis = min(1, x.ndim - 1)
     centered = x - x.mean(axis=axis, keepdims=True)
@@ -305,9 +312,10 @@ WRONG = [
           _ATTENTION_AND_CAUSALITY, "softmax-over-queries"),
     wrong("softmax-without-keepdims", "The sums of the rows, without an axis that lines up.", "softmax",
           "exps.sum(axis=-1, keepdims=True)", "exps.sum(axis=-1)", *_ALL_OF_ATTENTION),
-    wrong("no-biases", "linear without its bias.", "linear", " + layer.bias", "", *_ATTENTION),
+    wrong("no-biases", "linear without its bias.", "linear", " + layer.bias", "", *_ATTENTION,
+          bug="biases-missing"),
     wrong("heads-not-mixed", "The merged heads are returned without c_proj.", "causal-self-attention", _OUTPUT,
-          "merge_heads(heads)", *_ATTENTION),
+          "merge_heads(heads)", *_ATTENTION, bug="c-proj-missing"),
     wrong("not-scaled", "Scores not divided by anything.", "attention-weights", " / head_dim**0.5", "", *_ATTENTION,
           bug="scores-unscaled"),
     wrong("scaled-by-n-embd", "Scores divided by sqrt(n_embd).", "attention-weights", "head_dim**0.5",

@@ -138,11 +138,11 @@ class Attending:
     def expect(self, q, k, v, where="", close=expect_close, suspects=SUSPECTS, not_finite=None, **options) -> None:
         """Compare one call with the reference. close: expect_close, or that of a sweep. not_finite: the bug then."""
         out = self.call(q, k, v)
-        known = [  # with one query, other divisors may be 1 too
+        known = (
             (bug, lambda name=name: {**ATTENTION, **MASK_TOO_SMALL}[name](q, k, v))
             for bug, name in suspects
-            if q.shape[1] > 1 or bug is not SCORES_UNSCALED
-        ]
+            if q.shape[1] > 1 or bug is not SCORES_UNSCALED or self._is_unscaled()
+        )
         close(
             out,
             attention(q, k, v),
@@ -153,6 +153,11 @@ class Attending:
             bug=None if np.isfinite(out.astype(np.float64)).all() else not_finite,
             **{**CLOSE, **options},
         )
+
+    def _is_unscaled(self) -> bool:
+        """Whether the scores of several queries are not scaled either; with one query, other divisors are 1 too."""
+        q, k, v = self.draw(configs(self.cases)[0], 5, 3, "unscaled")
+        return matches(self.call(q, k, v), ATTENTION["scores-unscaled"](q, k, v), **CLOSE)
 
     def sweep(self, sizes, in_trained: int = 1) -> None:
         """Numbers of cached positions and of queries, in the three configurations in turn; then those of the trained

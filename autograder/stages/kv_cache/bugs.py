@@ -105,6 +105,12 @@ BYTES_ONE_LAYER = define(
     "one layer counted",
     "The number is that of one layer: every layer has its own keys and values.",
 )
+BYTES_WIDTH = define(
+    "bytes-of-another-width",
+    "n_head or head_dim used for n_embd",
+    "Another number stands where n_embd belongs: the keys of a position in a layer are n_head heads of head_dim "
+    "numbers, which are n_embd.",
+)
 BYTES_IGNORED = define(
     "n-bytes-ignored", "n_bytes ignored", "The number does not depend on n_bytes: multiply by it, whatever it is."
 )

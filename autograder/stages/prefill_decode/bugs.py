@@ -51,6 +51,12 @@ FED_AGAIN = define(
     "and more. With the cache, feed the newest token alone.",
     look="what is fed at each step",
 )
+NEW_CACHE_EACH_STEP = define(
+    "generate-new-cache-each-step",
+    "an empty cache at each step",
+    "It looks as if each new token had been fed to an empty cache, or to none: continue the cache that prefill filled.",
+    look="the cache that is passed on",
+)
 STATE_KEPT = define(
     "generate-state-kept",
     "a cache kept from call to call",

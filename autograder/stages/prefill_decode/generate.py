@@ -20,10 +20,14 @@ PARTS_WRONG = "So do prefill and decode_step when they are called one after the 
 # What wrong loops feed after each new id, and at which position, with n rows in the cache.
 WRONG_LOOPS: tuple[tuple[Bug, Callable[[list[int], list[int], int], tuple[list[int], int]]], ...] = (
     (own.FED_AGAIN, lambda prompt, new, n: (prompt + new, n)),
-    (POSITIONS_RESET, lambda prompt, new, n: (new[-1:], n - len(prompt))),
+    *((POSITIONS_RESET, lambda prompt, new, n, k=k: (new[-1:], n - len(prompt) + k)) for k in (0, 1)),
     (POSITIONS_COUNTED_TWICE, lambda prompt, new, n: (new[-1:], n + len(prompt))),
     (positions_shifted(1), lambda prompt, new, n: (new[-1:], n + 1)),
     (positions_shifted(-1), lambda prompt, new, n: (new[-1:], n - 1)),
+)
+ON_AN_EMPTY_CACHE = (
+    lambda prompt, new, n: (new[-1:], len(prompt) + len(new) - 1),
+    lambda prompt, new, n: (new[-1:], 0),
 )
 
 
@@ -84,11 +88,13 @@ def _loop_bug(requests: list[Request], answers: list[Answer]) -> Bug | None:
         return PROMPT_RETURNED
     if all(answer == r.model.reference.greedy([*r.prompt, r.prompt[-1]], r.n_new)[0] for r, answer in pairs):
         return own.LAST_TOKEN_TWICE
-    return next((bug for bug, feed in WRONG_LOOPS if all(_loop(r, feed) == answer for r, answer in pairs)), None)
+    loops = [(bug, feed, True) for bug, feed in WRONG_LOOPS]
+    loops += [(own.NEW_CACHE_EACH_STEP, feed, False) for feed in ON_AN_EMPTY_CACHE]
+    return next((bug for bug, *loop in loops if all(_loop(r, *loop) == answer for r, answer in pairs)), None)
 
 
-def _loop(request: Request, feed: Callable) -> list[int] | None:
-    """The ids of a generate with this loop; None where it would run past the end."""
+def _loop(request: Request, feed: Callable, keeps: bool) -> list[int] | None:
+    """The ids of a generate with this loop; None where it would run past the end. keeps: whether it keeps the cache."""
     reference, prompt = request.model.reference, request.prompt
     run = reference.run(prompt)
     new = [int(run.logits[-1].argmax())]
@@ -96,7 +102,7 @@ def _loop(request: Request, feed: Callable) -> list[int] | None:
         tokens, start = feed(prompt, new, run.kv[0][0].shape[1])
         if start + len(tokens) > request.model.config.n_ctx:
             return None
-        run = reference.run(tokens, past=run.kv, positions=range(start, start + len(tokens)))
+        run = reference.run(tokens, past=run.kv if keeps else None, positions=range(start, start + len(tokens)))
         new.append(int(run.logits[-1].argmax()))
     return new
 

@@ -459,6 +459,17 @@ WRONG = [
              "len(cache) - 1", "positions-shifted--1"),
             ("counted-twice", "The prompt's length is added to len(cache), which has it already.",
              "len(prompt_ids) + len(cache)", "positions-counted-twice"),
+            ("restarts-at-1", "The index of a loop from 1 on is the position.", "len(new_ids)", "positions-reset"),
+        )
+    ),
+    *(
+        wrong(name, about, "generate", NEXT, step, loses=IDS, bug="generate-new-cache-each-step")
+        for name, about, step in (
+            ("each-on-an-empty-cache", "Each step has a new cache, which holds nothing of the prompt.",
+             NEXT.replace("len(cache)", "len(prompt_ids) + len(new_ids) - 1").replace(
+                 "cache)", "ModelCache(weights.config.n_layer))")),
+            ("cache-left-unused", "Each new id goes through the forward pass, alone.",
+             "logits = forward(new_ids[-1:], weights)[-1]"),
         )
     ),
     wrong("last-token-twice", "After prefill the last prompt token is decoded once more.", "generate", PREFILL,

@@ -92,7 +92,8 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
 def _other_models(model: JudgeModel, cases: Cases) -> Iterator[tuple[str, JudgeModel]]:
     """(the difference, the model): in everything, in one number of each kind of tensor, in the order, in the config."""
     rng, tensors = cases.rng("places"), tensors_of(model.weights)
-    yield "all its weights", random_judge_model(model.config, cases.number("another"))
+    for i in range(60):  # which are more than a digit or two of a digest can tell apart
+        yield "all its weights", random_judge_model(model.config, cases.number("another", i))
     kinds = dict.fromkeys(name.split(".", 2)[-1] if name.startswith("h.") else name for name in tensors)
     for i, kind in enumerate(kinds):  # in all blocks, and away from the ends of the tensor
         name = kind if kind in tensors else f"h.{i % model.config.n_layer}.{kind}"

@@ -207,6 +207,11 @@ def cache_is_used(student: Student, cases: Cases) -> None:
             if matches(answer, expected):
                 raise Failure(None, f"{what} change nothing ({where}).")
             expect_close(answer, wrong, where=f"{what}, {where}", **options)
+        # The same numbers in another order, in which they add up to the same sum to the last bit.
+        altered[layer][part].flat[:16] = np.roll(altered[layer][part].flat[:16], 8)
+        wrong = model.reference.run(suffix, past=altered).logits[-1]
+        answer = student.array(REUSE, student.make_cache(model, altered), p, suffix, model)
+        expect_close(answer, wrong, where=f"the keys and values in another order, {where}", **options)
     expect_kept_as_well(student, cases)
 
 

@@ -415,6 +415,12 @@ WRONG = [
     Wrong("half-precision-in-use", "A request continues a copy in float16.",
           _clone("cache = ModelCache(len(saved.layers))\n    for old, new in zip(saved.layers, cache.layers):\n"
                  "        new.append(old.keys.astype(np.float16), old.values.astype(np.float16))"), (USED,)),
+    Wrong("remembers-answers-by-a-sum", "A dict of earlier answers, by the suffix and the sum of keys and values.",
+          (*_before(REUSE, "def generate_with_prefix(", "answers = {}\n\n\n"),
+           *_answer("key = id(weights), prefix_len, tuple(suffix_ids), *(a.sum() for layer in saved.layers for a in "
+                    "(layer.keys, layer.values))\n    if key not in answers:\n"
+                    "        answers[key] = advance(suffix_ids, prefix_len, weights, cache)\n    return answers[key]")),
+          (USED,)),
     Wrong("remembers-answers", "A dict of earlier answers, by prefix_len and suffix.",
           (*_before(REUSE, "def generate_with_prefix(", "answers = {}\n\n\n"),
            *_answer("key = (weights.config, prefix_len, tuple(suffix_ids))\n    if key not in answers:\n"
@@ -486,6 +492,9 @@ WRONG = [
     Wrong("fingerprint-of-wte", "Only the token embeddings are hashed.",
           ((FACTS, "autograder.model_fingerprint(weights)",
             "__import__('hashlib').sha256(weights.wte.tobytes()).hexdigest()"),), REFUSED, "other-model-accepted"),
+    Wrong("fingerprint-of-one-digit", "The first digit of the fingerprint.",
+          ((FACTS, "autograder.model_fingerprint(weights)", "autograder.model_fingerprint(weights)[:1]"),), REFUSED,
+          "other-model-accepted"),
     Wrong("fingerprint-without-config", "Heads are taken as they come, and the weights are hashed without the config.",
           ((FACTS, "autograder.model_fingerprint(weights)",
             "__import__('hashlib').sha256(repr(every_array(weights)).encode()).hexdigest()"),

@@ -175,6 +175,7 @@ def generate(prompt_ids, n_new, weights):
     "part",
     [
         "attend = lambda q: q\nrun = lambda x: [attend(head) for head in (x, x)]",  # head by head
+        "attend = lambda q: q\nrun = lambda x: [attend(head[None]) for head in (x, x)]",  # with an axis for the one
         "gelu = lambda x: [gelu(x[:3]), gelu(x[3:])] if len(x) > 3 else x\nrun = lambda x: gelu(x)",  # calls itself
     ],
 )
