@@ -241,9 +241,9 @@ autograder.block_charts.block_strip(
 )  # fmt: skip
 
 # %% [markdown]
-# `put` is the other half: the blocks of a prompt that are not there yet are cut out of its cache and kept. When the
-# store is full, `put` calls `evict`, which you write in the next section. So leave that call for later if you like,
-# and begin with a store that never fills.
+# `put` is the other half: the blocks of a prompt that are not there yet are cut out of its cache and kept. Where the
+# store is full, it first calls `evict(blocks, run)` of the next section, which takes one block out, or returns False.
+# Leave that call for later if you like, and begin with a store that never fills.
 #
 # The helpers in the second setup cell do the cutting and joining: `rows_of(cache, start, end)` copies rows out of a
 # cache, `cache_of(run, n_layer)` makes a new cache from a run, and `Block` holds what is known about a block.
@@ -256,9 +256,8 @@ class BlockStore:
     def __init__(self, capacity, block_size, key=block_keys, encode=as_it_is, decode=as_it_is):
         """An empty store.
 
-        capacity: the most blocks it holds, 0 or more. key: a function like block_keys; it may give two blocks one key.
-        encode: what is done with a block's rows before they are kept. decode: what is done with that when they are
-        asked for again.
+        capacity: the most blocks it holds, 0 or more. key: called as block_keys is, and in its place; it may give two
+        blocks one key. What is kept of a block's rows is encode(rows), and match gives decode of that.
         """
         ### BEGIN SOLUTION
         self.capacity, self.block_size = capacity, block_size
@@ -273,13 +272,12 @@ class BlockStore:
         ### END SOLUTION
 
     def match(self, token_ids, context):
-        """The longest run of blocks with which the prompt begins: a list of their rows, maybe empty.
+        """The rows of the longest run with which the prompt begins: a list of arrays, one for each block, maybe empty.
 
-        Each is [n_layer, 2, n_head, block_size, head_dim], as rows_of makes them and decode gives them. The run begins
-        with the prompt's first block and ends before the first one that is missing. A block is taken only if its ids,
-        those of all blocks before it and the context are the prompt's; the key alone proves nothing. At least one token
-        of the prompt is left. The blocks of the run count as used. What the caller does with the rows changes nothing
-        in the store.
+        An array is [n_layer, 2, n_head, block_size, head_dim]. The run goes on as long as the store has, under the key
+        of the prompt's next block, a Block with the same ids, and with the right one before it: the run's last block
+        so far, or the context where there is none yet. It has (len(token_ids) - 1) // block_size blocks at most, so
+        that a token is left. Its blocks count as used. What a caller writes into the arrays changes no block.
         """
         ### BEGIN SOLUTION
         run = self._run(token_ids, context)[: (len(token_ids) - 1) // self.block_size]
@@ -288,13 +286,13 @@ class BlockStore:
         ### END SOLUTION
 
     def put(self, token_ids, context, cache):
-        """Keep the full blocks of a prompt, as far as there is room; those that are there already are kept as they are.
+        """Keep the full blocks of a prompt, from the first on, as far as there is room.
 
-        cache: holds the rows of token_ids, and maybe more. Nothing of it is shared: its arrays may change afterwards.
-        Blocks are put in from the first. Where the store is full, the leaf used least recently is evicted for each; the
-        prompt's own blocks never are, and when nothing else is left, the rest of the prompt is not kept. The blocks of
-        the prompt count as used. Nothing is kept of what is evicted. Where another block has a key already, either of
-        the two may be kept.
+        cache: holds the rows of token_ids, and maybe more. Its arrays may change afterwards, so rows are copied.
+        A block that is there already stays as it is. For a new one, a full store evicts the leaf used least recently,
+        and keeps nothing of it. The prompt's own blocks are never evicted: where all others are gone, the rest of the
+        prompt is not kept. Where a Block with other ids, or after another one, has the key, either of the two is kept;
+        if it is the old one, what comes after could never be found. In the end, the prompt's blocks count as used.
         """
         ### BEGIN SOLUTION
         size, run = self.block_size, self._run(token_ids, context)
@@ -333,7 +331,8 @@ class BlockStore:
 # A helper that both methods use is worth its lines: the blocks with which the prompt begins, in order, each compared
 # with the ids of its place and with the block found before it. `match` takes the first
 # `(len(token_ids) - 1) // block_size` of these. A Python dict keeps the order in which keys were put in, so taking a
-# key out and putting it in again moves it to the end: that is all that "used" needs.
+# key out and putting it in again moves it to the end: that is all that "used" needs. Mark a run from its last block to
+# its first; section 4 says why.
 #
 # </details>
 

@@ -410,9 +410,10 @@ autograder.check("chatml-turns")
 # %% [markdown]
 # ## 3. The chat
 #
-# `Chat` holds a conversation and one cache. For each message it renders the whole conversation, encodes it, and counts
-# how many of the first ids are those whose rows it has. These rows are kept (`cut` gives a cache of the first n), and
-# the rest is computed.
+# `Chat` holds a conversation, one cache, and the ids whose rows are in it. For each message it renders the whole
+# conversation, encodes it, and counts with how many of those ids the prompt begins. Their rows are reused (`cut` gives
+# a cache of the first n), the rest of the prompt is computed, and then the answer, id by id, as in stage 3's
+# `generate`.
 #
 # Four things to get right:
 #
@@ -430,10 +431,11 @@ autograder.check("chatml-turns")
 
 # %% solution="chat"
 class Chat:
-    """A conversation with a chat model. `log` is a list with a dict for each turn.
+    """A conversation with a chat model. Its attributes `messages`, `log` and `reuse` are read and changed from outside.
 
-    `messages` is a list of the dicts that render_chatml takes; messages.clear() begins a new conversation, whose
-    prompts may reuse what the cache still holds. `reuse` may be changed between turns.
+    `messages` is a list of the dicts that render_chatml takes, empty at first; messages.clear() begins a new
+    conversation, whose prompts may reuse what the cache still holds. `log` is a list with a dict for each turn, `reuse`
+    may change between turns.
     """
 
     def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):
@@ -445,12 +447,13 @@ class Chat:
         ### END SOLUTION
 
     def send(self, text, n_new=100, each=None):
-        """Answer a user's message: the greedy ids as a list, at most n_new of them (n_new >= 1), without the end token.
+        """Answer a user's message: a list of the greedy ids, n_new of them (1 or more), or fewer where the answer ends.
 
-        tokenizer.end_id ends the answer. each: called with each id as soon as it is known, if given.
-        Afterwards `messages` has the user's message and the answer, just as the tokenizer decodes it, and `log` one
-        dict more: prompt, reused, computed, seconds. ValueError when the cache would need more than n_ctx rows
-        (the last of n_new ids needs none); then nothing has changed.
+        It ends before tokenizer.end_id, which is not in the list. each: if given, called with each id of the list as
+        soon as it is known. Afterwards `messages` has two more: the user's, and the assistant's, whose content is the
+        list as the tokenizer decodes it. `log` has a dict more.
+        ValueError when the prompt, or a token to be fed after it, does not fit into n_ctx positions, whether this is
+        seen at once or on the way; then `messages`, `log` and what is cached are as before.
         """
         ### BEGIN SOLUTION
         messages = [*self.messages, {"role": "user", "content": text}]
@@ -519,8 +522,8 @@ sooner.beside(cold / reused) if real else None
 # <details><summary>What you should see</summary>
 #
 # The cold line grows with the conversation, since every turn computes all that was said. With reuse, it does not: a
-# turn computes the new question and little more. The answers are the same. Look at one turn of the log: `reused` is the
-# whole of the prompt before it, with the answer.
+# turn computes the new question and little more. (A turn during which the machine was busy sticks out.) The answers are
+# the same. Look at one turn of the log: `reused` is the whole of the prompt before it, with the answer.
 #
 # </details>
 

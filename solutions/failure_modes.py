@@ -100,7 +100,7 @@ autograder.charts.token_strip(
 # A cost has three figures. *Tokens*: how many go through the model. *Attention units*: for each of these tokens, 2 for
 # every token before it and 1 for itself, which adds up to `total² - reused²`. That is 196 for 14 tokens cold, which
 # means with nothing reused, and 96 with 10 of them reused. *Seconds*: measured, the median of three runs, or one run
-# where it takes long.
+# where it takes long. On a busy machine the seconds can be twice as many; tokens and units stay.
 #
 # `record` keeps a line for the table at the end of the notebook.
 
@@ -1175,9 +1175,9 @@ autograder.check("key-separates")
 #
 # ### The key at work
 #
-# The dict below is a cache shared by two tenants and two models. A digest is an *index*: it says where to look.
-# Whether what lies there is the right thing is decided by comparing the ids. With a digest of 256 bits two keys are
-# practically never equal by chance. Short ones are: the last cells of this section keep 16 bits of the digest, as
+# The dict below holds one entry, which is then asked for under other facts. A digest is an *index*: it says where to
+# look. Whether what lies there is the right thing is decided by comparing the ids. With a digest of 256 bits two keys
+# are practically never equal by chance. Short ones are: the last cells of this section keep 16 bits of the digest, as
 # some caches do to save space, and ask for 1,500 different prompts.
 
 # %% tags=["chart"]

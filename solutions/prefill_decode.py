@@ -466,7 +466,8 @@ for n_generated in range(1, 6):
 #
 # The chart shows the time to first token, for prompts of several lengths, in two ways: with your `prefill`, in one
 # pass; and with the same prompt fed by decode steps, one token at a time. Both send the same number of tokens through
-# the model, and both fill the cache with the same rows.
+# the model, and both fill the cache with the same rows. (On a busy machine the lines of this chart and of those below
+# zigzag, and the factors differ from what is said here: run the cell again.)
 
 # %% tags=["chart"]
 one_pass_faster = autograder.guess(

@@ -707,10 +707,11 @@ reuse_charts.break_even_chart(counts, work_in_all, **look)
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal for
-# one request, and the saved prefix wins from the second. In seconds the break-even lies a little later, by the cost of
-# the clones, and of the 8 passes where the suffix goes token by token. So saving hardly ever loses time. What it costs
-# is memory: `2 * n_layer * n_embd` numbers for every token kept, for as long as it is kept.
+# In tokens, n requests cost n (P + S) from scratch and P + n S with a saved prefix: equal for one request, and the
+# saved prefix wins from the second. In seconds the break-even lies a little later, by the cost of the clones, and of
+# the 8 passes where the suffix goes token by token. (On a busy machine the lines may cross elsewhere, or more than
+# once.) So saving hardly ever loses time. What it costs is memory: `2 * n_layer * n_embd` numbers for every token kept,
+# for as long as it is kept.
 #
 # </details>
 #

@@ -158,11 +158,12 @@ autograder.lab.request_lab(weights, tokenizer)
 # %% [markdown]
 # <details><summary>What you should see</summary>
 #
-# The next prompt has 104 tokens, so cold it costs 104 * 104 = 10,816 units. The first 100 tokens
-# are shared, and their square has been paid for before: 10,816 - 100 * 100 = 816 units remain, and the milliseconds
-# fall as well. (14 tokens of which 10 are shared: 196 - 100 = 96 units. Try it with short prompts: the units fall, and
-# the fixed cost of a run hides this in the milliseconds.) With another first letter, the very first token differs,
-# nothing can be reused, and the request is cold. After a later difference, everything before it can still be reused.
+# The next prompt has 104 tokens, so cold it costs 104 * 104 = 10,816 units. The first 100 tokens are shared, and their
+# square has been paid for before: 10,816 - 100 * 100 = 816 units remain, and the milliseconds fall as well, unless the
+# machine was busy just then. (14 tokens of which 10 are shared: 196 - 100 = 96 units. Try it with short prompts: the
+# units fall, and the fixed cost of a run hides this in the milliseconds.) With another first letter, the very first
+# token differs, nothing can be reused, and the request is cold. After a later difference, everything before it can
+# still be reused.
 #
 # </details>
 #
@@ -192,7 +193,7 @@ autograder.lab.request_lab(weights, tokenizer)
 # <tr><th>failing lengths</th><td>17 to 69 (of 1 to 69)</td></tr>
 # </table>
 # <details><summary>Where to look</summary>Look at the end of the filled part: in LayerCache (keys, __init__, append,
-# values), or in a function that they call.</details>
+# values), and in any function of yours that they call.</details>
 # <details><summary>The cause</summary>The newest rows are not there. The filled part of a buffer is [:, :length]; NumPy
 # cuts a slice past the end of an array short without an error, so the buffer has to grow first.</details>
 # </div>

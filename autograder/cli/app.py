@@ -42,10 +42,12 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Show the v
 
 @app.command(short_help="Run a stage's checks on your notebook.")
 def test(
-    stage: StageOption = None,
     notebook: Annotated[
-        Path | None, typer.Option("--notebook", metavar="PATH", help="A notebook, or a Python file.")
+        Path | None,
+        typer.Argument(metavar="[NOTEBOOK]", help="A notebook, or a Python file, if it is not this folder's."),
     ] = None,
+    stage: StageOption = None,
+    named: Annotated[Path | None, typer.Option("--notebook", hidden=True)] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Run again whenever the file is saved.")] = False,
     hint: Annotated[
         int,
@@ -64,7 +66,7 @@ def test(
     from autograder.cli.test import run
 
     _end_tidily()
-    raise typer.Exit(run(stage=stage, notebook=notebook, watch=watch, hint=hint, model=model))
+    raise typer.Exit(run(stage=stage, notebook=notebook or named, watch=watch, hint=hint, model=model))
 
 
 @app.command(short_help="Say what is installed and what to do about what is missing.")

@@ -26,11 +26,13 @@ def find_work(stage_name: str | None, notebook: Path | None) -> Work:
     if notebook is None:
         return _in_this_folder(stage)
     if notebook.is_dir():
-        raise UserError(f"{notebook} is a folder; name the notebook in it with --notebook.")
+        raise UserError(f"{notebook} is a folder; name the notebook in it.")
     if notebook.suffix not in SUFFIXES:
-        raise UserError(f"{notebook} is neither a notebook (.ipynb) nor a Python file (.py).")
+        raise UserError(
+            f"{notebook} is neither a notebook (.ipynb) nor a Python file (.py); a stage is chosen with --stage."
+        )
     if not notebook.exists():
-        raise UserError(f"{notebook} does not exist; look at the name, or leave --notebook out to use this folder's.")
+        raise UserError(f"{notebook} does not exist; look at the name, or leave it out to use this folder's.")
     stage = stage or stage_of(notebook)
     if stage is None:
         raise UserError(f"{notebook.name} does not say which stage it belongs to; add --stage NAME ({_names()}).")
@@ -89,9 +91,11 @@ def _in_this_folder(stage: Stage | None) -> Work:
         return found[0]
     if found:
         names = ", ".join(work.path.name for work in found)
-        raise UserError(f"There are several notebooks here ({names}); choose one with --notebook.")
+        stages = {work.stage.module for work in found}
+        remedy = f"rename the one that is meant: {stages.pop()}.ipynb" if len(stages) == 1 else "choose a --stage"
+        raise UserError(f"There are several notebooks here ({names}); {remedy}.")
     whose = f"of the stage {stage.name}" if stage else "of the course"
-    raise UserError(f"There is no notebook {whose} in this folder; go to its folder, or name it with --notebook PATH.")
+    raise UserError(f"There is no notebook {whose} in this folder; go to its folder, or name it: autograder test PATH.")
 
 
 def find_course(course: Path | None) -> Path:

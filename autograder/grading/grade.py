@@ -17,10 +17,11 @@ from autograder.grading.notes import Note, Notes
 from autograder.judge.bugs import NOT_FINISHED
 from autograder.judge.framework import Check, Result, checks_of, in_lines, in_places, run_check
 from autograder.judge.student import Student, StudentError
-from autograder.notebooks.regions import called, seen_as
+from autograder.notebooks.regions import called
 from autograder.plain_text import one_line
 from autograder.sandbox.client import CALL_SECONDS, Cell, Worker, WorkerGone
 from autograder.stages import Stage
+from autograder.worker.naming import seen_as
 
 _DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 _NOT_PARSED = ("SyntaxError", "IndentationError", "TabError")
@@ -122,7 +123,7 @@ class _Session:
     def __init__(self, cells, stage: Stage, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
         self._all: tuple[Cell, ...] = tuple(cells)
         self._defined = [(cell, set(_DEFINED.findall(cell.source))) for cell in self._all]
-        self._seen = {cell.label: seen_as(cell.label, cell.source) for cell in self._all}
+        self._seen = {cell.label: seen_as(cell.source, cell.label) for cell in self._all}
         self._none = not any(names & set(stage.functions) for _, names in self._defined)
         self._cells: list[Cell] = list(cells)  # but those that end the process
         self._on_cell_error = on_cell_error

@@ -8,9 +8,10 @@ from typing import Any
 
 from autograder.grading.notes import Notes
 from autograder.notebooks.document import DocumentCell
-from autograder.notebooks.regions import TEXT_STUB, defined_names, released
+from autograder.notebooks.regions import TEXT_STUB, released
 from autograder.notebooks.sorting import SortedCell, text_of
 from autograder.sandbox.client import Cell
+from autograder.worker.naming import defined_names
 
 
 @dataclass

@@ -23,10 +23,11 @@ from autograder.grading.written import plain_markdown
 from autograder.notebooks.document import Document
 from autograder.notebooks.oddities import looks_like
 from autograder.notebooks.parity import NotInGrading, not_in_grading
-from autograder.notebooks.regions import called, defined_names
+from autograder.notebooks.regions import called
 from autograder.notebooks.sorting import MAX_CELL, TOO_MANY, SortedCell, chart_hash, sort_cells, text_of
 from autograder.plain_text import JOINERS, visible
 from autograder.sandbox.client import Cell
+from autograder.worker.naming import defined_names
 
 MAX_SHOWN = 1_000_000  # characters of all cells of the student's own that are shown and not run
 MAX_SHOWN_CELLS = 500

@@ -20,10 +20,10 @@ from autograder.judge.framework import Result
 from autograder.notebooks.document import Document, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.parity import NotInGrading
-from autograder.notebooks.regions import defined_names
 from autograder.plain_text import one_line
 from autograder.sandbox.client import Worker
 from autograder.stages import Stage
+from autograder.worker.naming import defined_names
 
 
 @dataclass(frozen=True)

@@ -211,8 +211,9 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
 
 
 def _look_in(places: Sequence[str], begin: str) -> str:
+    """ "any": it may call none."""
     calls = "they call" if places[1:] else "it calls"
-    return f"{begin} {in_places(places)}, or in a function that {calls}." if places else ""
+    return f"{begin} {in_places(places)}, and in any function of yours that {calls}." if places else ""
 
 
 def in_places(places: Iterable[str]) -> str:

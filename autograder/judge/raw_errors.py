@@ -53,6 +53,7 @@ _MEANINGS = (
         "can be converted to Python scalars",
         "math's functions take one number; NumPy's functions of the same names take arrays",
     ),
+    ("cannot reshape array", "the numbers of a shape, multiplied, must give the number of elements"),
     ("axes don't match array", "transpose needs each axis of the array once"),
     ("'method' object", "a method stands there and is not called: parentheses or the line @property are missing"),
     ("'function' object", "a function stands there and is not called: parentheses or the line @property are missing"),
@@ -62,6 +63,8 @@ _MEANINGS = (
     ("'numpy.ndarray' object is not callable", "an array is not called: keys and values are read without parentheses"),
     ("cannot be interpreted as an integer", "a shape or a range takes ints: / gives a float, and // an int"),
     ("only integers, slices", "an index or an id is an int: argmax gives one, and max the number itself"),
+    ("StopIteration", "next() has come to the end: give it a second argument, for where nothing is found"),
+    ("KeyError", "the dict has no such key, or no longer"),
     ("read-only", "the weights and what a check passes are not to be changed: make a new array"),
 )
 

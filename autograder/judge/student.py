@@ -127,8 +127,8 @@ class Student:
     def each_method(self, handle: Handle, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """The results of many calls of an object's methods, each with its (name, args), as plain values."""
         wired = [[name, [wire(a) for a in args]] for name, args in calls]
-        names = " or ".join(dict.fromkeys(name for name, _ in calls))
-        return self._each(names, {"op": "methods", "handle": handle.number, "calls": wired})
+        names = ", ".join(dict.fromkeys(name for name, _ in calls))
+        return self._each(names, {"op": "methods", "name": names, "handle": handle.number, "calls": wired})
 
     def attribute(self, handle: Handle, name: str, returns: str = "plain") -> Any:
         value = self._ask(name, {"op": "attribute", "handle": handle.number, "name": name, "returns": returns})
@@ -277,7 +277,7 @@ class Student:
         if "class" in reply and type(reply.get("value")) is int:
             self._classes[reply["value"]] = one_line(str(reply["class"]), 80)
         if isinstance(reply.get("error"), dict):
-            error = StudentError(name, reply["error"])
+            error = StudentError(_running(name, request, reply["error"].get("call")), reply["error"])
             self._raised.setdefault(error.sentence, error)
             raise error
         return reply
@@ -291,7 +291,7 @@ class Student:
             yield request["name"] + (".__init__" if request["name"][:1].isupper() else "")
         elif op == "length":
             yield f"{about}.__len__"
-        elif op in ("method", "attribute"):
+        elif op in ("method", "attribute") and request["name"] != "__setattr__":  # by which a check sets an attribute
             yield f"{about}.{request['name']}"
         elif op == "methods":
             yield from (f"{about}.{name}" for name, _ in request["calls"])
@@ -350,6 +350,12 @@ class Student:
                 self._perform({"op": "release", "handles": held})
             except Exception:
                 return  # a worker that went away holds nothing any more
+
+
+def _running(name: str, request: dict[str, Any], call: Any) -> str:
+    """What raised: of many methods called in one request, the one of the call that the process says."""
+    known = request["op"] == "methods" and type(call) is int and 0 <= call < len(request["calls"])
+    return request["calls"][call][0] if known else name
 
 
 def local_student(namespace: dict[str, Any]) -> Student:

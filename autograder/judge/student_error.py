@@ -37,7 +37,7 @@ class StudentError(Exception):
             return f"{self.name} is not defined. {because}"
         if self.kind == "bad-result":
             return f"{self.name}: {self.message}."
-        return f"{self.name} raised {self.type}{': ' if self.message else ''}{self.message}."
+        return f"{self.name} raised {self.type}{': ' if self.message else ''}{self.message.removesuffix('.')}."
 
     @property
     def look(self) -> str:
@@ -49,7 +49,7 @@ class StudentError(Exception):
     @property
     def cause(self) -> str:
         """What it comes from, or what the words of Python or NumPy mean; empty where there is nothing to say."""
-        means = meaning(self.message)
+        means = meaning(f"{self.type}: {self.message}")
         return (self.because if self.kind != "missing" else "") or (f"It means that {means}." if means else "")
 
     @property
@@ -63,7 +63,7 @@ class StudentError(Exception):
     def whole(self) -> str:
         """All levels in one sentence, for what is no check."""
         place = f" ({self._place})" if self._place else ""
-        means = meaning(self.message)
+        means = meaning(f"{self.type}: {self.message}")
         return f"{self.sentence[:-1]}{place}{'; ' + means if means else ''}."
 
     @property

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 
-from autograder.notebooks.regions import defined_names
+from autograder.worker.naming import defined_names
 
 _LINE = re.compile(r"Look at line (\d+) of the cell with (\w+)")
 _METHODS = re.compile(r"(\w+) \((\w+(?:, \w+)*)\)")

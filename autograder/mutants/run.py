@@ -18,12 +18,12 @@ from autograder.judge.framework import Check, Result, checks_of
 from autograder.mutants.hints import reaches
 from autograder.mutants.mutate import changes_of
 from autograder.notebooks.given import given_source
-from autograder.notebooks.regions import defined_names
 from autograder.sandbox.client import Cell, Worker
 from autograder.sandbox.isolation import Isolation, find_isolation
 from autograder.sandbox.processes import Processes, new_processes
 from autograder.stages import Stage
 from autograder.stages.samples import setup_cells, solved_cells
+from autograder.worker.naming import defined_names
 
 SEED = 20_011  # any seed but the visible one
 LIMITS = Limits(cell=5.0, call=4.0, call_after_timeout=1.0)  # a mutant that loops is to cost little

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.notebooks.regions import defined_names, is_unsolved
+from autograder.notebooks.regions import is_unsolved
+from autograder.worker.naming import defined_names
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from autograder.notebooks.document import CHECK_CALL, Document, decode_text, read_document
 from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.percent import parse_python
-from autograder.notebooks.regions import defined_names, is_unsolved, without_markers
+from autograder.notebooks.regions import is_unsolved, without_markers
 from autograder.notebooks.sorting import SortedCell, known_charts, sort_cells
 from autograder.stages import GRADED_STAGES
+from autograder.worker.naming import defined_names
 
 if TYPE_CHECKING:
     from autograder.sandbox.client import Cell

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from autograder.notebooks.parity import not_in_grading
-from autograder.notebooks.regions import defined_names
 from autograder.notebooks.sorting import SortedCell
 from autograder.stages import GRADED_STAGES, Stage
+from autograder.worker.naming import defined_names
 
 
 def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]:

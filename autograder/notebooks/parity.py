@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.notebooks.regions import called, defined_names, without_markers
+from autograder.notebooks.regions import called, without_markers
 from autograder.notebooks.sorting import SortedCell, known_charts, sort_cells
+from autograder.worker.naming import defined_names
 
 _GIVEN_BY_JUPYTER = {"display", "get_ipython", "__name__", "__file__", "In", "Out", "_", "exit", "quit"}
 

@@ -9,7 +9,6 @@ CODE_STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 TEXT_STUB = "YOUR ANSWER HERE"
 
 _UNSOLVED = re.compile(r"^[ \t]*# YOUR CODE HERE[ \t]*\n+[ \t]*raise NotImplementedError\b", re.MULTILINE)
-_DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)", re.MULTILINE)
 
 
 def region_problem(source: str) -> str | None:
@@ -67,17 +66,6 @@ def is_unsolved(source: str) -> bool:
     return not source.strip() or _UNSOLVED.search(source) is not None
 
 
-def defined_names(source: str) -> list[str]:
-    """The functions and classes defined at the top level of a cell, read from its text: the cell need not compile."""
-    return list(dict.fromkeys(_DEFINED.findall(source)))
-
-
 def called(label: str) -> str:
     """A cell's name at the beginning of a sentence: "Cell 4", or "The cell generate-with-prefix"."""
     return f"{label[:1].upper()}{label[1:]}" if re.match("(the )?cell ", label) else f"The cell {label}"
-
-
-def seen_as(label: str, source: str) -> str:
-    """What to call a cell for students, whom JupyterLab shows no id: "cell 4", or "the cell with LayerCache"."""
-    names = defined_names(source)
-    return label if label.startswith("cell ") or not names else f"the cell with {names[0]}"

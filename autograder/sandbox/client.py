@@ -164,6 +164,7 @@ def _plain_error(said: dict[Any, Any]) -> dict[str, Any]:
 
     error: dict[str, Any] = {key: text(said.get(key), MAX_MESSAGE) for key in ("kind", "type", "message")}
     error |= {key: said.get(key) is True for key in ("refusal", "stub")}
+    error["call"] = said.get("call")
     where = said.get("where")
     if isinstance(where, dict) and type(where.get("line")) is int:
         error["where"] = {key: text(where.get(key), 200) for key in ("cell", "text")} | {"line": where["line"]}

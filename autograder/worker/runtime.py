@@ -20,6 +20,7 @@ import numpy as np
 from autograder.worker import protocol
 from autograder.worker.arguments import arrived
 from autograder.worker.hashing import hash_elsewhere, hashes
+from autograder.worker.naming import seen_as
 from autograder.worker.values import (
     BadResult,
     array_of,
@@ -53,6 +54,7 @@ class Runtime:
         self.handles: dict[int, Any] = {}
         self._returned: dict[str, tuple[Any, Any]] = {}  # by each function at its last call, and a copy
         self._cells_hash = False
+        self._nth = 0  # which of many calls is running
 
     def answer(self, request: dict[str, Any]) -> bytes:
         """The frame of the reply to a request, at most "max_bytes" long, and numbered as the request is."""
@@ -80,11 +82,11 @@ class Runtime:
                 reply["class"] = _sayable(type(self.handles.get(reply.get("value"))).__name__, MAX_LINE)
             return reply
         except BadResult as error:
-            return {"error": _bad_result(_sayable(str(error), MAX_MESSAGE))}
+            return {"error": {**_bad_result(_sayable(str(error), MAX_MESSAGE)), "call": self._nth}}
         except BaseException as error:
             if self._interruptible and isinstance(error, KeyboardInterrupt):
                 raise
-            return {"error": self._describe(error)}
+            return {"error": {**self._describe(error), "call": self._nth}}
 
     # Cells
 
@@ -179,11 +181,10 @@ class Runtime:
         """Many calls of one object's methods; the first that raises ends them."""
         return self._each(lambda call: self._op_method({**request, "name": call[0], "args": call[1]}), request["calls"])
 
-    @staticmethod
-    def _each(answer, calls):
+    def _each(self, answer, calls):
         values: list[Any] = []
         changed = False
-        for call in calls:
+        for self._nth, call in enumerate(calls):
             reply = answer(call)
             if "error" in reply:
                 return reply
@@ -357,7 +358,7 @@ class Runtime:
         if filename.startswith("<"):
             cell = filename.strip("<>")
         else:  # a kernel compiles each cell under the name of a temporary file, which tells nobody anything
-            cell = f"the cell with {function}" if function.isidentifier() else "its cell"
+            cell = seen_as("".join(linecache.getlines(filename)), "its cell")
         cell, text, function = (_sayable(part, MAX_LINE) for part in (cell, text, function))
         return {"cell": cell, "line": line, "text": text, "function": function}
 

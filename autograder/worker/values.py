@@ -152,4 +152,5 @@ def plain(value, depth):
         return sorted((plain(v, depth + 1) for v in value), key=repr)
     if isinstance(value, dict):
         return {plain(str(k), depth): plain(v, depth + 1) for k, v in value.items()}
-    raise BadResult(f"the result is of type {type(value).__name__}, which is not a plain value")
+    begin = "holds an object" if depth else "is"
+    raise BadResult(f"the result {begin} of type {type(value).__name__}, which is no number, string or array")

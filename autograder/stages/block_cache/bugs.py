@@ -23,6 +23,12 @@ TRUSTS_THE_KEY = define(
     "A key is an index and no proof: compare the block's ids with the prompt's.",
     look="what is compared",
 )
+OWN_IDS_ALONE = define(
+    "own-ids-alone",
+    "only the block's own ids compared",
+    "The same ids after other blocks have other rows: what stands before a block is compared too.",
+    look="what is compared",
+)
 FIRST_IN_EVICTED = define(
     "first-in-evicted",
     "first in, first out",
@@ -59,6 +65,19 @@ TENANTS_SHARE = define(
     "another tenant's blocks used",
     "The rows are those of another tenant: keep the context with a block and compare it, as the ids are compared.",
     look="what is compared",
+)
+RUN_FED_AGAIN = define(
+    "run-fed-again",
+    "reused tokens computed again",
+    "It looks as if tokens whose rows were reused were computed once more: after a run the model gets "
+    "prompt_ids[len(cache):].",
+    look="which tokens are computed",
+)
+FRACTION_DROPPED = define(
+    "fraction-dropped",
+    "numbers cut and not rounded",
+    "It looks as if the fractions were dropped, as astype(np.int8) does: round first.",
+    look="the rounding",
 )
 BLOCKS_UNUSED = define(
     "blocks-unused",

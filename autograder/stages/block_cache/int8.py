@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student
-from autograder.stages.block_cache.shared import STAGE, blocks_of, context_of, kv_of, make_cache, make_store
+from autograder.stages.block_cache import bugs
+from autograder.stages.block_cache.shared import (
+    STAGE,
+    blocks_of,
+    context_of,
+    expect_arrays,
+    kv_of,
+    make_cache,
+    make_store,
+)
 from autograder.worker.arguments import Function
 
 SLACK = 1 + 1e-3  # of half a step: the scale is rounded to float32
@@ -53,17 +63,25 @@ def _expect_near(student: Student, array: np.ndarray) -> None:
     if back.shape != array.shape or back.dtype != np.float32:
         detail = f"dequantize gave {back.dtype} {list(back.shape)}; float32 of the array's shape is due ({where})."
         raise Failure(None, detail)
-    _expect_within_half_a_step(back, array, where)
+    steps = np.abs(array).max(axis=-1, keepdims=True) / 127
+    for scale, step in zip(scales.ravel(), steps.ravel(), strict=True):
+        if step and not np.isclose(scale, step, rtol=2e-3):
+            where += f"; a row's scale is {scale:.3g}, and its largest absolute value / 127 is {step:.3g}"
+            break
+    cut = np.array_equal(numbers, np.trunc(array / np.where(steps == 0, 1, steps)))
+    _expect_within_half_a_step(back, array, where, bugs.FRACTION_DROPPED if cut else None)
 
 
-def _expect_within_half_a_step(back: np.ndarray, array: np.ndarray, where: str) -> None:
+def _expect_within_half_a_step(back: np.ndarray, array: np.ndarray, where: str, bug: Bug | None = None) -> None:
     if not np.isfinite(back).all():
         raise Failure(None, f"Some values are not finite ({where}).")
     step = np.abs(array).max(axis=-1, keepdims=True) / 127
     error = np.abs(back.astype(np.float64) - array)
     if (error > SLACK * step / 2).any():
         steps = float((error / np.where(step == 0, 1, step)).max())
-        raise Failure(None, f"A value is off by {steps:.2g} times its row's step; half a step is the most ({where}).")
+        raise Failure(
+            None, f"A value is off by {steps:.2g} times its row's step; half a step is the most ({where}).", bug
+        )
 
 
 def _expect_in_store(student: Student, cases: Cases) -> None:
@@ -80,11 +98,14 @@ def _expect_in_store(student: Student, cases: Cases) -> None:
         student.method(store, "put", *asked, make_cache(student, rows), returns="none")
         held[name] = student.bytes_held(store)
     run = student.method(store, "match", *asked)
-    if not (isinstance(run, list) and len(run) == 3 and all(isinstance(block, np.ndarray) for block in run)):
+    expect_arrays(run, " of a BlockStore with encode and decode")
+    if len(run) != 3:
         raise Failure(None, "A BlockStore with encode and decode did not find the three blocks that were put in.")
     for actual, expected in zip(run, blocks_of(rows, size, 3), strict=True):
         if actual.shape != expected.shape:
-            raise Failure(None, f"A BlockStore with encode and decode gave a block of shape {list(actual.shape)}.")
+            raise Failure(
+                None, f"A BlockStore with encode and decode gave {list(actual.shape)} for {list(expected.shape)}."
+            )
         _expect_within_half_a_step(actual, expected, "rows from a store with encode and decode")
     if held["int8"] > 0.6 * held["float32"]:
         detail = f"A BlockStore of int8 holds {held['int8']:,} bytes where one of float32 holds {held['float32']:,}."

@@ -43,7 +43,7 @@ def keys_full_blocks(student: Student, cases: Cases) -> None:
             raise Failure(None, f"{what} have other keys than a longer prompt that begins with them.")
     with student.elsewhere():
         if _keys(student, asked) != answers:
-            raise Failure(None, "Another process gets other keys for the same arguments.")
+            raise Failure(None, "Another process gets other keys for the same arguments, as from Python's hash().")
     short = min((key for keys in answers for key in keys), key=len)
     if len(short) < SHORTEST:
         raise Failure(None, f"A key has {count(len(short), 'character')}; {SHORTEST} are the least.")

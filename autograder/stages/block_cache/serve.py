@@ -57,8 +57,13 @@ def _expect_served(student: Student, model: JudgeModel, store: Handle, plain: Pl
     where = f"for a prompt of {tokens(len(prompt))}, {n_reused} of them in blocks of {plain.block_size}, {model.about}"
     past, rest = model.reference.run(prompt[:n_reused]).kv if n_reused else None, prompt[n_reused:]
     from_0 = POSITIONS_RESET, lambda: model.reference.run(rest, past=past, positions=range(len(rest))).logits[-1]
+    again = [
+        (bugs.RUN_FED_AGAIN, lambda n=n: model.reference.run(prompt[n:], past=past).logits[-1])
+        for n in (0, n_reused // plain.block_size)
+        if n < n_reused and n_reused + len(prompt) - n <= model.config.n_ctx
+    ]
     expected = model.reference.logits(prompt)[-1]
-    expect_close(answer, expected, name="serve", axes=AXES, where=where, suspects=[from_0] if past else ())
+    expect_close(answer, expected, name="serve", axes=AXES, where=where, suspects=[from_0, *again] if past else ())
     if n_run is not None and n_run > len(prompt) - n_reused + 0.5:
         detail = f"{n_run:.0f} tokens went through the model where {len(prompt) - n_reused} are enough ({where})."
         raise Failure(None, detail)

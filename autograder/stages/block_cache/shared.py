@@ -66,6 +66,12 @@ def same_rows(actual: Any, expected: Sequence[np.ndarray]) -> bool:
     )
 
 
+def expect_arrays(run: Any, of: str = "") -> None:
+    """A Failure unless match gave a list of arrays. of: which store's match, where that matters."""
+    if not (isinstance(run, list) and all(isinstance(rows, np.ndarray) for rows in run)):
+        raise Failure(None, f"match{of} gave no list of arrays, one for each block.")
+
+
 def draw_prompts(cases: Cases, block_size: int, n: int, *label: Any) -> list[list[int]]:
     """n prompts of up to 5 blocks and some tokens, most of which begin as an earlier one does."""
     rng = cases.rng("prompts", block_size, *label)
@@ -117,7 +123,13 @@ class Run:
         seen: list[Any] = []
         for i in range(0, len(questions), IN_ONE_QUESTION):
             seen += student.each_method(store, questions[i : i + IN_ONE_QUESTION])
-        return [answer for (name, _), answer in zip(questions, seen, strict=True) if name != "put"]
+        answers = [(name, answer) for (name, _), answer in zip(questions, seen, strict=True) if name != "put"]
+        for name, answer in answers:
+            if name == "match":
+                expect_arrays(answer)
+            elif type(answer) is not int:
+                raise Failure(None, "__len__ gave no whole number.")
+        return [answer for _, answer in answers]
 
 
 def expect_as_plain(student: Student, runs: Sequence[Run], suspects: Sequence[tuple[Bug, Rules]] = ()) -> None:
@@ -126,15 +138,16 @@ def expect_as_plain(student: Student, runs: Sequence[Run], suspects: Sequence[tu
     suspects: wrong rules; a bug is named when its rules, and no other bug's, explain all that was seen.
     """
     answers = [run.asked_of(student) for run in runs]
-    found = [[a if isinstance(a, int) else len(a) if isinstance(a, list) else None for a in run] for run in answers]
+    found = [[a if isinstance(a, int) else len(a) for a in run] for run in answers]
     for run, of_run, seen in zip(runs, answers, found, strict=True):
         for i, (call, right) in enumerate(zip(run.calls, run.predicted(), strict=True)):
             store = f"a store of {count(run.capacity, 'block')} of {count(run.block_size, 'token')}"
             where = f"in {store}, after {count(i, 'call')} of match and put"
             if seen[i] != right:
-                what = "match found" if call.name == "match" else "the blocks held after put are"
+                what = "match found" if call.name == "match" else "after put the store held"
                 prompt = f"a prompt of {count(len(call.ids), 'token')}"
-                detail = f"For {prompt}, {what} {seen[i]} where {right} is right ({where})."
+                due = f"{right} {'is' if right == 1 else 'are'} right"
+                detail = f"For {prompt}, {what} {count(seen[i], 'block')} where {due} ({where})."
                 explain = {bug for bug, rules in suspects if [run.predicted(rules) for run in runs] == found}
                 raise Failure(None, detail, explain.pop() if len(explain) == 1 else None)
             rows = blocks_of(kv_of(call.ids, call.tenant, run.shape), run.block_size, right)

@@ -21,6 +21,7 @@ from autograder.stages.block_cache.shared import (
     blocks_of,
     context_of,
     draw_prompts,
+    expect_arrays,
     expect_as_plain,
     kv_of,
     make_cache,
@@ -97,7 +98,7 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
         ("ids that differ in the last alone", None, [a], a[:1] + last[1:], "a", own),
         *((f"an id that differs by {n:,}", None, [large(ids)], large(ids, n), "a", own) for n, ids in wrapped.items()),
         ("the same ids in another order", None, [turned], turned[::-1], "a", own),
-        ("the same ids after another block", None, [a + x, c], c + x, "a", own),
+        ("the same ids after another block", bugs.OWN_IDS_ALONE, [a + x, c], c + x, "a", own),
         ("the same ids of another tenant", bugs.TENANTS_SHARE, [a], a, tenant, context_of(tenant)),
         ("the same ids of another model", None, [a], a, "another model", other_model),
     ):
@@ -105,6 +106,7 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
         for ids in puts:
             student.method(store, "put", ids, own, make_cache(student, kv_of(ids, "a")), returns="none")
         run = student.method(store, "match", [*wanted, 7], context)
+        expect_arrays(run)
         if not _right_as_far_as_it_goes(run, wanted, owner, size):
             raise Failure(None, f"A prompt with {what} and an equal key was given the stored rows.", bug)
     # Many prompts in one store: nobody gets another's rows.

@@ -183,6 +183,19 @@ REUSE_ALWAYS = define(
     "With reuse=False, tokens of earlier turns were reused anyway.",
     look="what reuse=False changes",
 )
+IDS_ASSUMED = define(
+    "chat-ids-assumed",
+    "all cached rows reused without comparing",
+    "It looks as if all rows in the cache were reused: compare the ids, because the answer, decoded and encoded again, "
+    "can be others.",
+    look="how many rows are reused",
+)
+LAST_ID_COUNTED = define(
+    "chat-last-id-counted",
+    "the last new id counts as cached",
+    "It looks as if the last new id counted as cached: it was not fed, and has no row.",
+    look="which ids have rows",
+)
 END_KEPT = define(
     "end-token-kept",
     "the end token is in the answer",

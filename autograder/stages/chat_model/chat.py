@@ -12,6 +12,7 @@ import numpy as np
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count, tokens
 from autograder.stages.chat_model import bugs as own
+from autograder.stages.chat_model.llama import KV
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
 from autograder.stages.chat_model.shared import STAGE, chatml
 from autograder.toolkit.chat.config import LlamaConfig
@@ -33,6 +34,7 @@ class Turn:
     prompt: int  # tokens of the prompt
     shared: int  # of which this many are known from the turns before
     rows: int  # in the cache afterwards
+    assumed: list[int]  # the answer where all rows are reused, and ids are not compared
 
 
 @dataclass
@@ -48,38 +50,47 @@ class Conversation:
     turns: list[Turn] = field(default_factory=list)
     margin: float = np.inf
     _known: list[int] = field(default_factory=list)
+    _assumed: KV = field(default_factory=list)  # of one who does not compare ids
 
     def send(self, text: str) -> Turn:
-        tokenizer, reference = byte_tokenizer(self.other), self.model.reference
+        tokenizer = byte_tokenizer(self.other)
         self.messages.append({"role": "user", "content": text})
         ids = tokenizer.encode((plain_render if self.other else chatml)(self.messages, True))
         common = next((i for i, (a, b) in enumerate(zip(ids, self._known, strict=False)) if a != b), len(self._known))
-        run = reference.run(ids)
-        new_ids = []
+        new_ids, kv, margin = self._answer(ids, [])
+        self.margin = min(self.margin, margin)
+        n = min(len(self._known), len(ids) - 1)
+        assumed, self._assumed, _ = self._answer(ids[n:], [(k[:, :n], v[:, :n]) for k, v in self._assumed])
+        rows = kv[0][0].shape[1]
+        self._known = (ids + new_ids)[:rows]
+        self.messages.append({"role": "assistant", "content": tokenizer.decode(new_ids)})
+        self.turns.append(Turn(text, new_ids, len(ids), min(common, len(ids) - 1), rows, assumed))
+        return self.turns[-1]
+
+    def _answer(self, ids: list[int], past: KV) -> tuple[list[int], KV, float]:
+        """The answer after ids that follow `past`, the rows then, and the margin."""
+        end_id, reference = byte_tokenizer(self.other).end_id, self.model.reference
+        run, new_ids, margin = reference.run(ids, past=past), [], np.inf
         while True:
             second, first = np.sort(run.logits[-1])[-2:]
-            self.margin = min(self.margin, first - second)
+            margin = min(margin, first - second)
             token_id = int(run.logits[-1].argmax())
-            if token_id == tokenizer.end_id:
+            if token_id == end_id:
                 break
             new_ids.append(token_id)
             if len(new_ids) == N_NEW:
                 break
             run = reference.run([token_id], past=run.kv)
-        rows = run.kv[0][0].shape[1]
-        self._known = (ids + new_ids)[:rows]
-        self.messages.append({"role": "assistant", "content": tokenizer.decode(new_ids)})
-        self.turns.append(Turn(text, new_ids, len(ids), min(common, len(ids) - 1), rows))
-        return self.turns[-1]
+        return new_ids, run.kv, margin
 
 
 def clear_conversation(cases, texts: tuple[str, ...], kind: str) -> Conversation:
     """Of a random model for which no decision is close.
 
-    kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids, with a special token in them
-    that ends nothing; "text" for answers of letters, the first of which ends with a blank; "ends" for letters, where
-    the first answer is three ids, and then the end token; "other" for the same with another tokenizer and another
-    render.
+    kind: "bytes" for answers that are not UTF-8, so that encoded again they are other ids, and whoever does not compare
+    them answers otherwise, with a special token in them that ends nothing; "text" for answers of letters, the first of
+    which ends with a blank; "ends" for letters, where the first answer is three ids, and then the end token; "other"
+    for the same with another tokenizer and another render.
     """
     return _conversation(cases.number("chat", kind), texts, kind)
 
@@ -91,6 +102,8 @@ def _conversation(seed: int, texts: tuple[str, ...], kind: str) -> Conversation:
         tokenizer, ends_early = byte_tokenizer(kind == "other"), kind in ("ends", "other")
         talk = Conversation(model if kind == "bytes" else _of_letters(model, tokenizer), kind == "other")
         said = talk.send(texts[0]).new_ids
+        if len(said) < N_NEW:  # it ends by itself
+            continue
         blank, special = (tokenizer.encode(token)[0] for token in (" ", "<|endoftext|>"))
         if ends_early:
             pair = tokenizer.end_id, said[3]
@@ -101,7 +114,8 @@ def _conversation(seed: int, texts: tuple[str, ...], kind: str) -> Conversation:
             talk.send(text)
         known = all(b.shared >= a.prompt + len(a.new_ids) for a, b in pairwise(talk.turns))
         ends = [turn.rows == turn.prompt + len(turn.new_ids) for turn in talk.turns]
-        fits = (not known and not any(ends)) if kind == "bytes" else (ends[0] == ends_early)
+        told = any(turn.assumed != turn.new_ids for turn in talk.turns)
+        fits = (not known and told and not any(ends)) if kind == "bytes" else (ends[0] == ends_early)
         fits = fits and (kind != "text" or talk.messages[1]["content"][-1:].isspace())
         fits = fits and (not ends_early or len(talk.turns[0].new_ids) == 3)  # said[3] may stand earlier too
         if talk.margin > CLEAR and fits:
@@ -142,7 +156,7 @@ def chat_reuse(student, cases):
         for number, turn in enumerate(talk.turns, 1):
             new_ids, work = send(student, chat, turn.text, talk.model)
             what = f"turn {number} of a conversation with reuse={reuse}"
-            expect_ids(new_ids, turn.new_ids, what)
+            expect_ids(new_ids, turn.new_ids, what, turn.assumed)
             shared = turn.shared if reuse else 0
             least = turn.rows - shared  # what is neither reused nor, like the last new id, needed
             if work is not None and work > least + 1:
@@ -210,11 +224,11 @@ def reused_last(student, chat):
     return row.get("reused") if isinstance(row, dict) else None
 
 
-def expect_ids(new_ids, right, what):
+def expect_ids(new_ids, right, what, assumed=()):
     if new_ids == right:
         return
     end, n = byte_tokenizer().end_id, len(right)
-    bug = None
+    bug = own.IDS_ASSUMED if new_ids == assumed else None
     if new_ids[:n] == right and new_ids[n : n + 1] == [end]:
         bug = own.END_KEPT if len(new_ids) == n + 1 else own.END_IGNORED
     same = next((i for i, (a, b) in enumerate(zip(new_ids, right, strict=False)) if a != b), min(len(new_ids), n))
@@ -287,12 +301,15 @@ def chat_log(student, cases):
         for number, (row, turn) in enumerate(zip(log, talk.turns, strict=True), 1):
             shared = turn.shared if reuse else 0
             right = {"prompt": turn.prompt, "reused": shared, "computed": turn.prompt - shared}
-            wrong = [key for key in right if not isinstance(row, dict) or row.get(key) != right[key]]
-            seconds = row.get("seconds") if isinstance(row, dict) else None
+            said = row if isinstance(row, dict) else {}
+            wrong = [f"{key} {said[key]} where {n} is right" if type(said.get(key)) is int else f"no int as {key}"
+                     for key, n in right.items() if said.get(key) != n]  # fmt: skip
+            seconds = said.get("seconds")
             if not isinstance(seconds, float) or not 0 < seconds <= taken[number - 1]:  # the whole call took longer
-                wrong.append("seconds")
+                wrong.append("other seconds than the call took")
             if wrong:
-                raise Failure(None, f"In turn {number} with reuse={reuse}, log is wrong about {', '.join(wrong)}.")
+                bug = own.LAST_ID_COUNTED if reuse and number > 1 and said.get("reused") == shared + 1 else None
+                raise Failure(None, f"In turn {number} with reuse={reuse}, log has {'; '.join(wrong)}.", bug)
         if len({row["seconds"] for row in log}) == 1:
             raise Failure(None, f"In all {len(log)} turns with reuse={reuse}, log has the same seconds.")
         if student.attribute(chat, "messages") != talk.messages:

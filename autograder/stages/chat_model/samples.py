@@ -379,11 +379,11 @@ WRONG = [
           bug="chat-recomputes"),
     wrong("all-cached", "takes all cached rows without comparing", "chat",
           "common = longest_common_prefix(self.cached_ids, prompt_ids)", "common = len(self.cached_ids)",
-          "chat-reuse"),
+          "chat-reuse", bug="chat-ids-assumed"),
     wrong("answer-not-cached", "keeps the prompt alone", "chat", "(prompt_ids + new_ids)[: len(cache)]",
           "prompt_ids", *_CHAT),
     wrong("one-id-too-many", "the last new id counts as cached", "chat", "(prompt_ids + new_ids)[: len(cache)]",
-          "prompt_ids + new_ids", *_CHAT),
+          "prompt_ids + new_ids", *_CHAT, bug="chat-last-id-counted"),
     wrong("end-in-answer", "the end token is in the answer", "chat",
           "while (token_id := int(logits.argmax())) != self.tokenizer.end_id:\n            new_ids.append(token_id)",
           "token_id = None\n        while token_id != self.tokenizer.end_id:\n"

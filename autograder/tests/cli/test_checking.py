@@ -186,7 +186,7 @@ def test_a_notebook_in_the_folder_of_another_stage_is_told_so(student):
 
 def first_lines(notebook):
     """What is said before the first check."""
-    result = autograder("test", "--notebook", str(notebook), cwd=notebook.parent)
+    result = autograder("test", str(notebook), cwd=notebook.parent)
     head = re.split(r"(?m)^(?:passed|FAILED|to do) ", result.stdout)[0]
     return [line for line in head.splitlines()[1:] if line]
 
@@ -202,7 +202,7 @@ def test_a_python_file_is_checked_as_well(student):
     folder = student({}).parent
     code = "\n\n\n".join([cell.source for cell in setup_cells(STAGE.name)] + list(solution().values()))
     (folder / "mine.py").write_text(code, encoding="utf-8")
-    result = autograder("test", "--notebook", "mine.py", "--stage", "save-and-reuse", cwd=folder)
+    result = autograder("test", "mine.py", "--stage", "save-and-reuse", cwd=folder)
     assert result.stdout.strip().splitlines()[-2:] == [ALL_PASS, "complete"]
 
 
@@ -289,7 +289,7 @@ class Watching:
 
     def __init__(self, notebook):
         self.process = subprocess.Popen(
-            [*COMMAND, "test", "--notebook", str(notebook), "--watch"],
+            [*COMMAND, "test", str(notebook), "--watch"],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -44,12 +44,16 @@ def test_everything_the_package_promises_is_there():
         (["test", "--stage", "kv-cache"], "There is no notebook of the stage kv-cache in this folder"),
         (["test", "--stage", "kv"], "There is no stage 'kv'; the stages are start-here, forward-pass,"),
         (["test", "--stage", "start-here"], "Nothing is graded in start-here"),
-        (["test", "--notebook", "none.ipynb"], "none.ipynb does not exist"),
-        (["test", "--notebook", "."], "is a folder"),
-        (["test", "--notebook", "notes.txt"], "notes.txt is neither a notebook (.ipynb) nor a Python file (.py)"),
-        (["test", "--notebook", "mine.py"], "mine.py does not say which stage it belongs to; add --stage"),
-        (["test", "--notebook", "kv_cache_half.ipynb"], "kv_cache_half.ipynb is not valid JSON"),
-        (["test", "--notebook", "kv_cache_list.ipynb"], "kv_cache_list.ipynb is not a notebook"),
+        (
+            ["test", "kv-cache"],
+            "kv-cache is neither a notebook (.ipynb) nor a Python file (.py); a stage is chosen with --stage",
+        ),
+        (["test", "none.ipynb"], "none.ipynb does not exist"),
+        (["test", "."], "is a folder"),
+        (["test", "notes.txt"], "notes.txt is neither a notebook (.ipynb) nor a Python file (.py)"),
+        (["test", "mine.py"], "mine.py does not say which stage it belongs to; add --stage"),
+        (["test", "kv_cache_half.ipynb"], "kv_cache_half.ipynb is not valid JSON"),
+        (["test", "kv_cache_list.ipynb"], "kv_cache_list.ipynb is not a notebook"),
         (["demo", "--stage", "start-here"], "Nothing is graded in start-here; the stages with checks are forward-pass"),
         (["demo", "--folder", "."], "holds something else; remove it, or choose another with --folder"),
         (["fetch", "gpt4"], "'gpt4' is not a published model"),
@@ -75,9 +79,8 @@ def test_two_notebooks_of_a_stage_are_not_guessed_between(tmp_path):
         (tmp_path / name).write_text("{}")
     result = autograder("test", cwd=tmp_path)
     assert result.returncode == 2
-    assert (
-        "several notebooks here (kv_cache (1).ipynb, smith_kv_cache.ipynb); choose one with --notebook" in result.stderr
-    )
+    several = "several notebooks here (kv_cache (1).ipynb, smith_kv_cache.ipynb)"
+    assert f"{several}; rename the one that is meant: kv_cache.ipynb" in result.stderr
 
 
 def test_doctor_finds_everything_here(tmp_path):

@@ -22,7 +22,7 @@ def course(tmp_path_factory):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM that a process could answer")
-@pytest.mark.parametrize("command", [["test", "--notebook", "NOTEBOOK"], ["grade", STAGE.name]], ids=["test", "grade"])
+@pytest.mark.parametrize("command", [["test", "NOTEBOOK"], ["grade", STAGE.name]], ids=["test", "grade"])
 def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command):
     """`timeout`, systemd and batch schedulers send SIGTERM."""
     course.hand_in("looping", change=own_cell(LOOP))

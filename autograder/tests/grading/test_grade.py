@@ -114,14 +114,18 @@ def test_a_function_that_is_not_there_is_said_to_be_missing(graded):
 @pytest.mark.parametrize(
     ("source", "why", "bug"),
     [
-        ("def g()\n    return 2", "Cell 2 raised SyntaxError: expected ':' (line 1 of cell 2: def g()).", SYNTAX_ERROR),
-        ("def g():\nreturn 2", "Cell 2 raised IndentationError: expected an indented block", SYNTAX_ERROR),
+        (
+            "def g()\n    return 2",
+            "The cell with g raised SyntaxError: expected ':' (line 1 of the cell with g: def g()).",
+            SYNTAX_ERROR,
+        ),
+        ("def g():\nreturn 2", "The cell with g raised IndentationError: expected an indented block", SYNTAX_ERROR),
         (
             "1 / 0\ndef g(): 2",
-            "Cell 2 raised ZeroDivisionError: division by zero (line 1 of cell 2: 1 / 0).",
+            "The cell with g raised ZeroDivisionError: division by zero (line 1 of the cell with g: 1 / 0).",
             NOT_DEFINED,
         ),
-        ("while True: pass\ndef g(): return 2", "Cell 2 was left out: no answer within 2 s", NOT_DEFINED),
+        ("while True: pass\ndef g(): return 2", "The cell with g was left out: no answer within 2 s", NOT_DEFINED),
     ],
 )
 def test_a_function_whose_cell_did_not_run_is_missing_for_that_reason(graded, source, why, bug):
@@ -168,8 +172,9 @@ def told(result):
 def test_a_syntax_error_is_told_once_also_where_another_function_misses_what_it_would_have_defined(graded):
     result = graded("def f(x)\n    return 1", "def g():\n    return f(0)", H)
     assert [r.bug for r in result.results] == [SYNTAX_ERROR, SYNTAX_ERROR, None]
+    colon = "SyntaxError: expected ':'"
     assert told(result) == {
-        "f": ["f is not defined. Cell 1 raised SyntaxError: expected ':' (line 1 of cell 1: def f(x))."],
+        "f": [f"f is not defined. The cell with f raised {colon} (line 1 of the cell with f: def f(x))."],
         "g": ["g raised NameError: name 'f' is not defined.", AS_F],
     }
 
@@ -179,14 +184,14 @@ def test_a_syntax_error_in_a_function_without_a_check_is_the_cause_of_what_uses_
     assert result.bug is SYNTAX_ERROR
     seen, where, *_, cause = result.told().splitlines()[1:]
     assert seen == "f raised NameError: name 'used' is not defined."
-    assert where == "Look at line 2 of cell 2: return used(x)"
-    assert cause == "Cell 1 raised SyntaxError: expected ':' (line 1 of cell 1: def used(x))."
+    assert where == "Look at line 2 of the cell with f: return used(x)"
+    assert cause == "The cell with used raised SyntaxError: expected ':' (line 1 of the cell with used: def used(x))."
 
 
 def test_a_function_that_is_not_written_is_told_once(graded):
     result = told(graded("def f(x):\n    raise NotImplementedError", "def g():\n    return f(0)", H))
     assert result["f"][1:] == [
-        "Look at line 2 of cell 1: raise NotImplementedError",
+        "Look at line 2 of the cell with f: raise NotImplementedError",
         "The function still raises NotImplementedError: write its body.",
     ]
     assert result["g"] == [AS_F]
@@ -202,8 +207,8 @@ def test_a_line_that_raises_is_told_once(graded):
     result = told(
         graded("def f(x):\n    return [][len(str(x))]", "def g():\n    return f('')", "def h(): return f('')")
     )
-    line = "Look at line 2 of cell 1: return [][len(str(x))]"
-    rest = "Then look in the rest of f, or in a function that it calls."
+    line = "Look at line 2 of the cell with f: return [][len(str(x))]"
+    rest = "Then look in the rest of f, and in any function of yours that it calls."
     assert result["f"][-2:] == [line, rest]
     assert result["g"][-1] == result["h"][-1] == AS_F
 
@@ -225,7 +230,7 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
     monkeypatch.setattr(grade, "checks_of", lambda name: checks)
     results = graded(F, G, H).results
     assert results[0].told().splitlines()[2:] == [
-        "Look at the positions of the new tokens: in f, or in a function that it calls.",
+        "Look at the positions of the new tokens: in f, and in any function of yours that it calls.",
         POSITIONS_RESET.sentence,
     ]
     assert results[1].message.splitlines()[-1] == 'This follows from the check "0".'
@@ -236,8 +241,8 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
 def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
     result = told(graded("def f(x): return 5", "def g(): return 5", H))
     assert result == {
-        "f": ["f does not return 1.", "Look in f, or in a function that it calls."],
-        "g": ["g does not return 2.", "Look in g, or in a function that it calls."],
+        "f": ["f does not return 1.", "Look in f, and in any function of yours that it calls."],
+        "g": ["g does not return 2.", "Look in g, and in any function of yours that it calls."],
     }
 
 
@@ -249,7 +254,7 @@ def test_where_a_function_that_is_used_fails_too_the_student_begins_there(graded
 def test_what_every_class_defines_is_no_use_of_another(graded):
     class_in_each = "class {}:\n    def __init__(self): pass\n{}"
     f, g = class_in_each.format("A", "def f(x): return 5"), class_in_each.format("B", "def g(): return 5")
-    assert told(graded(f, g, H))["g"][1:] == ["Look in g, or in a function that it calls."]
+    assert told(graded(f, g, H))["g"][1:] == ["Look in g, and in any function of yours that it calls."]
 
 
 def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about(graded, monkeypatch):
@@ -260,7 +265,10 @@ def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about
 
     monkeypatch.setattr(grade, "checks_of", lambda name: [Check(STAGE.name, "f", 1, "f", refused)])
     for subject, other in (("f", "g"), ("g", "f")):
-        assert graded(F, G, H).results[0].look == f"Look in {subject} and {other}, or in a function that they call."
+        assert (
+            graded(F, G, H).results[0].look
+            == f"Look in {subject} and {other}, and in any function of yours that they call."
+        )
 
 
 def test_where_to_look_names_methods_and_none_of_a_class_that_an_earlier_stage_gives(graded, monkeypatch):
@@ -278,7 +286,7 @@ class ModelCache(LayerCache):
     def __init__(self, n_layer): pass"""
     of_layer, of_model = "LayerCache (__init__, append, __len__)", "ModelCache (__init__, __len__)"
     for stage, look in (
-        ("kv-cache", f"Look in {of_layer} and {of_model}, or in a function that they call."),
+        ("kv-cache", f"Look in {of_layer} and {of_model}, and in any function of yours that they call."),
         ("prefill-decode", ""),
     ):
         monkeypatch.setattr(grade, "checks_of", lambda name, stage=stage: [Check(stage, "c", 1, "c", grown)])
@@ -295,7 +303,7 @@ class ModelCache(LayerCache):
 def test_a_message_of_the_students_shows_no_hidden_input(graded, message):
     source = f"import numpy as np\ndef f(x):\n    raise ValueError({message})"
     text = graded(source, G, H).results[0].told()
-    assert "f raised ValueError" in text and "line 3 of cell 1: " in text
+    assert "f raised ValueError" in text and "line 3 of the cell with f: " in text
     assert not any(str(number) in text for number in HIDDEN)
 
 

@@ -16,7 +16,8 @@ CELLS = {
     [
         ("Look in f.", {"f"}),
         ("Look in f and other.", {"f", "other"}),
-        ("Look in f, or in a function that it calls.", {"f", "helper", "Kept", "Kept.__init__", "Kept.grow"}),
+        ("Look in f, and in any function of yours that it calls.", {"f", "helper", "Kept", "Kept.__init__",
+         "Kept.grow"}),
         ("Look in Kept.grow.", {"Kept", "Kept.grow"}),
         ("Look in Kept (__init__, grow).", {"Kept", "Kept.__init__", "Kept.grow"}),
         ("Look at line 3 of the cell with f: return Kept().grow() + y", {"f", "Kept", "Kept.__init__", "Kept.grow"}),

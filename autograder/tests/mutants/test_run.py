@@ -93,7 +93,7 @@ def test_a_bug_may_be_at_home_in_a_function_that_no_sample_changes_so():
 
 
 def test_a_hint_that_goes_astray_is_told():
-    astray = {"saved-prefix-exact": "Look in f.\nThen look in g, or in a function that it calls."}
+    astray = {"saved-prefix-exact": "Look in f.\nThen look in g, and in any function of yours that it calls."}
     found = list(report.astray([verdict("right"), replace(verdict("h: wrong"), astray=astray)]))
     assert found == [f"failure-modes  h: wrong  saved-prefix-exact: {' '.join(astray['saved-prefix-exact'].split())}"]
 

@@ -13,11 +13,12 @@ from autograder.cli import build as command
 from autograder.judge.framework import checks_of
 from autograder.notebooks.build import build, check_release_is_current
 from autograder.notebooks.errors import BuildError
-from autograder.notebooks.regions import BEGIN, END, defined_names
+from autograder.notebooks.regions import BEGIN, END
 from autograder.notebooks.sorting import chart_hash, known_charts
 from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, STAGES
 from autograder.tests.course import built
+from autograder.worker.naming import defined_names
 
 EACH_STAGE = pytest.mark.parametrize("stage", STAGES, ids=lambda s: s.name)
 EACH_GRADED_STAGE = pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda s: s.name)
