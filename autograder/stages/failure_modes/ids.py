@@ -153,8 +153,9 @@ def candidate_log(student: Student, cases: Cases) -> None:
         if len(rows) != len(right):
             return f"the log has {count(len(rows), 'row')} and not {len(right)}, one for each entry, hit or not"
         i = next(i for i, (row, wanted) in enumerate(zip(rows, right, strict=True)) if row != wanted)
-        column = next(key for key, a, b in zip(COLUMNS, rows[i], right[i], strict=True) if a != b)
-        return f"{column!r} is not right in row {i} of {len(right)}, counted from 0"
+        column, given, due = next(c for c in zip(COLUMNS, rows[i], right[i], strict=True) if c[1] != c[2])
+        seen = given if isinstance(given, (bool, int)) else described(given)
+        return f"{column!r} is {seen} where {due} is right, in row {i} of {len(right)}, counted from 0"
 
     def right(entries: list[Ids], prompt: Ids) -> list[tuple]:
         figures = [(len(e), common(e, prompt), len(e) < len(prompt), prompt[: len(e)] == e) for e in entries]
