@@ -322,7 +322,7 @@ try:
     reset = generate_with_prefix(saved, 0, suffix_ids, weights)
     print("reset:", likeliest(reset))
     print(f"the logits differ by up to {abs(reset - right).max():.2f}")
-    print(notice.beside("other tokens, and plausible ones", "The list does not look broken. You would not notice."))
+    print(notice.beside("other tokens, and plausible ones", "You would not notice."))
 except (ValueError, IndexError) as error:
     print("your function refuses it:", error)
 

@@ -6,16 +6,35 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from autograder.judge.bugs import (
+    BIASES_MISSING,
+    HEADS_MERGED_WRONG,
+    HEADS_SPLIT_WRONG,
+    NO_CAUSAL_MASK,
+    SCORES_SCALED_BY_EMBD,
+    SCORES_UNSCALED,
+    Bug,
+)
 from autograder.judge.cases import Cases
-from autograder.judge.compare import expect_close
+from autograder.judge.compare import Suspects, expect_close
 from autograder.judge.framework import check
 from autograder.judge.reference import gelu, softmax
 from autograder.judge.student import Student
+from autograder.stages.forward_pass import bugs
 from autograder.stages.forward_pass.shared import STAGE
 
 
-def _expect(actual: np.ndarray, expected: np.ndarray, name: str, where: str, *axes: str) -> None:
-    expect_close(actual, expected, name=name, where=where, axes=axes, atol=1e-5, rtol=1e-4)
+def _expect(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    name: str,
+    where: str,
+    *axes: str,
+    suspects: Suspects = (),
+    bug: Bug | None = None,
+) -> None:
+    close = {"atol": 1e-5, "rtol": 1e-4}
+    expect_close(actual, expected, name=name, where=where, axes=axes, suspects=suspects, bug=bug, **close)
 
 
 def _drawn(cases: Cases, *shape: int) -> np.ndarray:
@@ -37,7 +56,8 @@ def step_linear(student: Student, cases: Cases) -> None:
     model = cases.odd[0]
     layer, part = model.weights.blocks[0].mlp.c_fc, model.part("blocks.0.mlp.c_fc")
     x = _drawn(cases, 4, model.config.n_embd)
-    _expect(student.array("linear", x, part), _linear(x, layer), "linear", "for 4 rows", "row", "feature")
+    actual, no_bias = student.array("linear", x, part), (BIASES_MISSING, lambda: _linear(x, layer) - layer.bias)
+    _expect(actual, _linear(x, layer), "linear", "for 4 rows", "row", "feature", suspects=[no_bias])
     where = "for a single row without an axis for rows"
     _expect(student.array("linear", x[0], part), _linear(x[0], layer), "linear", where, "feature")
 
@@ -47,7 +67,9 @@ def step_split_heads(student: Student, cases: Cases) -> None:
     """Head h of split_heads(x, n_head) has the features h * head_dim to (h + 1) * head_dim - 1 of every row."""
     for heads, where in _drawn_heads(cases):
         x = np.concatenate(list(heads), axis=-1)
-        _expect(student.array("split_heads", x, len(heads)), heads, "split_heads", where, "head", "row", "feature")
+        reshaped = HEADS_SPLIT_WRONG, lambda x=x, heads=heads: x.reshape(heads.shape)
+        actual = student.array("split_heads", x, len(heads))
+        _expect(actual, heads, "split_heads", where, "head", "row", "feature", suspects=[reshaped])
 
 
 @check(stage=STAGE, id="step-merge-heads", points=0, title="merge_heads lays the heads side by side again")
@@ -55,7 +77,9 @@ def step_merge_heads(student: Student, cases: Cases) -> None:
     """Row i of merge_heads(heads) is row i of head 0, then of head 1, and so on."""
     for heads, where in _drawn_heads(cases):
         expected = np.concatenate(list(heads), axis=-1)
-        _expect(student.array("merge_heads", heads), expected, "merge_heads", where, "row", "feature")
+        reshaped = HEADS_MERGED_WRONG, lambda heads=heads, expected=expected: heads.reshape(expected.shape)
+        actual = student.array("merge_heads", heads)
+        _expect(actual, expected, "merge_heads", where, "row", "feature", suspects=[reshaped])
 
 
 @check(stage=STAGE, id="step-softmax", points=0, title="softmax adds up to 1 and never overflows")
@@ -68,7 +92,9 @@ def step_softmax(student: Student, cases: Cases) -> None:
         (scores * 1000 + 5000, "for scores of several thousand"),
     ):
         expected = softmax(rows.astype(np.float64))
-        _expect(student.array("softmax", rows), expected, "softmax", where, "head", "row", "key")
+        actual = student.array("softmax", rows)
+        bug = None if np.isfinite(actual).all() else bugs.SOFTMAX_OVERFLOW
+        _expect(actual, expected, "softmax", where, "head", "row", "key", bug=bug)
 
 
 @check(stage=STAGE, id="step-attention-weights", points=0, title="attention_weights are causal and add up to 1")
@@ -76,9 +102,21 @@ def step_attention_weights(student: Student, cases: Cases) -> None:
     """Row i of attention_weights is the softmax of q @ k / sqrt(head_dim) over the keys 0 to i, and 0 after them."""
     q, k = _drawn(cases, 2, 3, 5, 4)
     scores = q.astype(np.float64) @ k.swapaxes(1, 2) / 2
-    expected = softmax(np.where(np.tri(5, dtype=bool), scores, -np.inf))
-    where, axes = "for 3 heads, 5 rows and a head_dim of 4", ("head", "query", "key")
-    _expect(student.array("attention_weights", q, k), expected, "attention_weights", where, *axes)
+
+    def masked(scores: np.ndarray) -> np.ndarray:
+        return softmax(np.where(np.tri(5, dtype=bool), scores, -np.inf))
+
+    actual, where = student.array("attention_weights", q, k), "for 3 heads, 5 rows and a head_dim of 4"
+    suspects = [
+        (SCORES_UNSCALED, lambda: masked(2 * scores)),
+        (SCORES_SCALED_BY_EMBD, lambda: masked(scores / np.sqrt(3))),
+        (bugs.SCORES_NO_ROOT, lambda: masked(scores / 2)),
+        (NO_CAUSAL_MASK, lambda: softmax(scores)),
+        (bugs.MASK_ZEROS, lambda: softmax(np.tril(scores))),
+    ]
+    lost = [row for row in range(5) if actual.shape == scores.shape and np.isnan(actual[:, row]).all()]
+    bug = {(0,): bugs.MASK_STRICT, (4,): bugs.MASK_REVERSED}.get(tuple(lost))  # a row of which every key is hidden
+    _expect(actual, masked(scores), "attention_weights", where, "head", "query", "key", suspects=suspects, bug=bug)
 
 
 @check(stage=STAGE, id="step-feed-forward", points=0, title="feed_forward is linear, gelu, linear")

@@ -84,3 +84,9 @@ OTHER_MODEL_ACCEPTED = define(
     "file with any other one must be refused.",
     look="the fingerprint",
 )
+TWO_SOFTMAXES = define(
+    "two-softmaxes",
+    "a softmax for the prefix and another for the tail",
+    "It looks as if prefix and tail had a softmax each: all scores of a query go into one.",
+    look="the softmax",
+)
