@@ -50,6 +50,11 @@ def contents(page):
     return text_of(title), [text_of(item) for item in re.findall(r"(?s)<li.*?</li>", items)]
 
 
+def test_a_formula_in_a_table_stays_on_one_line(page):
+    settings = re.findall(r"linebreaks:\s*\{\s*automatic: (\w+)", page)
+    assert len(settings) == 2 and settings[-1] == "false"  # nbconvert's, and the one that MathJax reads after it
+
+
 def test_every_check_is_listed_by_its_title_with_its_points(course, contents):
     scores = course.scores("anna")
     assert set(scores.values()) > {0}
