@@ -183,20 +183,20 @@ def grouped_attend(q, layer_cache):
         scores = keys @ groups[:, :, 0].transpose(0, 2, 1)  # [n_kv_head, n_seq, n_group]
         return weighted_sum(np.ascontiguousarray(scores.transpose(0, 2, 1)), values).reshape(q.shape)
     heads = np.empty_like(groups)
-    for first in range(0, n_query, 128):  # 128 queries at a time, so that keys which none of them sees cost nothing
-        queries = groups[:, :, first : first + 128]
-        n = queries.shape[2]
-        end = n_seq - n_query + first + n  # the last of these queries sees the keys up to here
-        rows = queries.reshape(n_kv_head, -1, head_dim)  # those of one head after those of another
-        scores = rows @ keys[:, :end].transpose(0, 2, 1)  # [n_kv_head, n_group * n, end]
-        hidden = np.tile(~np.tri(n, dtype=bool), (n_head // n_kv_head, 1))  # [n_group * n, n]
-        np.copyto(scores[..., end - n :], -np.inf, where=hidden)
-        heads[:, :, first : first + n] = weighted_sum(scores, values[:, :end]).reshape(queries.shape)
+    for i in range(n_kv_head):
+        for first in range(0, n_query, 128):  # 128 queries at a time: keys that none of them sees then cost nothing
+            queries = groups[i, :, first : first + 128]  # [n_group, n, head_dim]
+            n = queries.shape[1]
+            end = n_seq - n_query + first + n  # the last of these queries sees the keys up to here
+            scores = queries.reshape(-1, head_dim) @ keys[i, :end].T  # [n_group * n, end]
+            hidden = np.tile(~np.tri(n, dtype=bool), (n_head // n_kv_head, 1))  # [n_group * n, n]
+            np.copyto(scores[:, end - n :], -np.inf, where=hidden)
+            heads[i, :, first : first + n] = weighted_sum(scores, values[i, :end]).reshape(queries.shape)
     return heads.reshape(q.shape)
 
 
 def weighted_sum(scores, values):
-    """softmax(scores) @ values. scores: [n_kv_head, n_row, n_seq], overwritten. values: [n_kv_head, n_seq, head_dim]"""
+    """softmax(scores) @ values. scores: [..., n_row, n_seq], overwritten. values: [..., n_seq, head_dim]"""
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     return scores @ values / scores.sum(axis=-1, keepdims=True)

@@ -265,8 +265,8 @@ WRONG = [
     wrong("hidden-at--10000", "hidden scores are not small enough", "grouped-attend", "-np.inf, where", "-1e4, where",
           "grouped-heads", bug="mask-too-small"),
     wrong("zeros-hidden", "every score of exactly 0 counts as hidden", "grouped-attend",
-          "        heads[:, :, first : first + n] = weighted", "        scores[scores == 0] = -np.inf\n"
-          "        heads[:, :, first : first + n] = weighted", "grouped-heads"),
+          "            heads[i, :, first : first + n] = weighted", "            scores[scores == 0] = -np.inf\n"
+          "            heads[i, :, first : first + n] = weighted", "grouped-heads"),
     wrong("unscaled", "no division by sqrt(head_dim)", "grouped-attend", " / head_dim**0.5", "",
           "grouped-heads", *_ALL, bug="scores-unscaled"),
     wrong("scaled-twice", "divided by head_dim", "grouped-attend", "head_dim**0.5", "head_dim",
@@ -283,7 +283,7 @@ WRONG = [
     wrong("mask-one-late", "each query sees the next key", "grouped-attend", "np.tri(n, dtype=bool)",
           "np.tri(n, k=1, dtype=bool)", "grouped-heads", *_MODEL, also=_CHAT),
     wrong("sum-over-queries", "the wrong axis", "grouped-attend", "scores.sum(axis=-1, keepdims=True)",
-          "scores.sum(axis=1, keepdims=True)", "grouped-heads", *_ALL),
+          "scores.sum(axis=-2, keepdims=True)", "grouped-heads", *_ALL),
     # swiglu
     wrong("gate-up-swapped", "silu on up", "swiglu", "gate = mlp.gate_proj @ x.T", "gate = mlp.up_proj @ x.T",
           "gated-mlp", *_ALL),
