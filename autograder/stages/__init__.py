@@ -37,16 +37,16 @@ STAGES = (
         1,
         "The forward pass",
         ("gelu", "layer_norm", "causal_self_attention", "transformer_block", "forward", "generate_recompute"),
-        version=6,
+        version=7,
     ),
     Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=4),
-    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=7),
+    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=8),
     Stage(
         "save-and-reuse",
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=10,
+        version=11,
     ),
     Stage(
         "failure-modes",
@@ -60,7 +60,7 @@ STAGES = (
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=8,
+        version=9,
     ),
     Stage(
         "chat-model",

@@ -139,9 +139,7 @@ class Runtime:
     def _expect_kept(self, name, result):
         """BadResult where a call has overwritten what an earlier one returned."""
         if name in self._returned and not unchanged(*self._returned[name]):
-            raise BadResult(
-                "this call has overwritten the array that an earlier one returned: make a new one each time"
-            )
+            raise BadResult("this call has overwritten what an earlier one returned: make it anew each time")
         self._returned[name] = (result, snapshot(result))
 
     def _op_calls(self, request):
@@ -205,7 +203,7 @@ class Runtime:
         with self._elsewhere() if request.get("elsewhere") else contextlib.nullcontext():
             self.handles.pop(request.get("replaced"), None)  # just now: what is made next gets its place in memory
             result = function(*args, **kwargs)
-        if request["op"] == "call" and request["returns"] == "array":
+        if request["op"] == "call" and request["returns"] in ("array", "ids"):
             self._expect_kept(request["name"], result)
         changed = [i for i, (a, b) in enumerate(zip(given, before, strict=True)) if not unchanged(a, b)]
         value = which_entry(result, given) if request["returns"] == "entry" else self._give(result, request["returns"])

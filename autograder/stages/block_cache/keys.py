@@ -63,6 +63,7 @@ def keys_chained(student: Student, cases: Cases) -> None:
     changed += [(place, [*ids[:place], *ids[place : place + 2][::-1], *ids[place + 2 :]]) for place in (0, 5, 10)]
     pairs = [(ids, other, place) for place, other in changed]
     pairs.append(([1, 23, 4, 5] * n_blocks, [12, 3, 4, 5] * n_blocks, 0))
+    pairs.append(([0, 7, 8, 9] * n_blocks, [7, 0, 8, 9] * n_blocks, 0))
     pairs.append(([1, 2, 3, 45] * n_blocks, [1, 2, 34, 5] * n_blocks, 2))
     answers = _keys(student, [(a, size, context_of("a")) for pair in pairs for a in pair[:2]])
     for (_, _, place), one, two in zip(pairs, answers[::2], answers[1::2], strict=True):

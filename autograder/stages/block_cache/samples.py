@@ -387,6 +387,14 @@ WRONG = [
               (COMPARES,))
         for kind in ("uint8", "uint16", "float16")
     ),
+    Wrong("only-the-block-before-compared", "Of the blocks before, the ids of the last are compared.",
+          ((STORE, "block.before != before", "getattr(block.before, 'token_ids', block.before) != "
+            "getattr(before, 'token_ids', before)"),), (COMPARES,)),
+    Wrong("rows-from-the-end", "The prompt's rows are taken to be the last of the cache.",
+          ((STORE, _PUT_ROWS, "more = len(cache) - len(token_ids)\n"
+            "            rows = rows_of(cache, more + i * size, more + (i + 1) * size)"),), (OWN,)),
+    Wrong("id-0-left-out", "An id of 0 is taken for none.",
+          ((KEYS, "token_ids[end - block_size : end]]", "[i for i in token_ids[:end] if i]]"),), (CHAINED,)),
     Wrong("tenant-compared-alone", "Of the context, only the tenant is compared.",
           ((STORE, "block.before != before", "(block.before if i else block.before['tenant']) != "
             "(before if i else before['tenant'])"),), (COMPARES,)),

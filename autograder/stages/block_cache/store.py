@@ -81,6 +81,13 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
     last = draw(lambda ids: keys(a[:1] + ids[1:]) == keys(a))
     c = draw(lambda ids: keys(ids)[0] not in keys(a + x) and keys(ids + x)[1] == keys(a + x)[1] != keys(ids)[0])
 
+    y = draw(lambda ids: len({*keys(a + ids + x)}) == 3)
+    far = draw(
+        lambda ids: (
+            keys(ids + y + x)[2] == keys(a + y + x)[2] and len({*keys(a + y + x), *keys(ids + y)}) == 5
+        )  # so that all these blocks are held
+    )
+
     def large(ids: list[int], more: int = 0) -> list[int]:
         return [40_000 + ids[0] + more, ids[1]]
 
@@ -99,6 +106,7 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
         *((f"an id that differs by {n:,}", None, [large(ids)], large(ids, n), "a", own) for n, ids in wrapped.items()),
         ("the same ids in another order", None, [turned], turned[::-1], "a", own),
         ("the same ids after another block", bugs.OWN_IDS_ALONE, [a + x, c], c + x, "a", own),
+        ("the same ids after an equal block after another one", None, [a + y + x, far + y], far + y + x, "a", own),
         ("the same ids of another tenant", bugs.TENANTS_SHARE, [a], a, tenant, context_of(tenant)),
         ("the same ids of another model", None, [a], a, "another model", other_model),
     ):
@@ -175,7 +183,7 @@ def store_keeps_its_own(student: Student, cases: Cases) -> None:
     """Writing into a cache that was put in, or into rows that match gave, changes no block; nothing evicted is kept."""
     ids = cases.rng("ids").integers(0, 1000, N_BLOCKS * SIZE + 1).tolist()
     asked = ids, context_of("a")
-    rows = kv_of(ids, "a", SHAPE)
+    rows = kv_of([*ids, *ids], "a", SHAPE)  # the cache holds more than the prompt
     expected = blocks_of(rows, SIZE, N_BLOCKS)
 
     store = make_store(student, 8, SIZE)

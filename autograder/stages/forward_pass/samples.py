@@ -475,6 +475,10 @@ def generate_recompute("""), ("generate-recompute", _START, """    key = weights
     token_ids = list(prompt_ids)
 """), ("generate-recompute", "return token_ids[len(prompt_ids) :]", """seen[key] = token_ids[len(prompt_ids) :]
     return seen[key]""")), ("generate-greedy",)),
+    Wrong("one-list-for-all-calls", "A default argument, which is made once, is emptied, filled and returned.",
+          (("generate-recompute", "n_new, weights):", "n_new, weights, new_ids=[]):"),
+           ("generate-recompute", "    return token_ids[len(prompt_ids) :]",
+            "    new_ids[:] = token_ids[len(prompt_ids) :]\n    return new_ids")), ("generate-greedy",)),
     wrong("last-id-counted", "Refuses when prompt + n_new is more than n_ctx, though the last new id is never fed.",
           "generate-recompute", _START, """    token_ids = list(prompt_ids)
     if len(token_ids) + n_new > weights.config.n_ctx:

@@ -306,6 +306,8 @@ WRONG = [
           f"qkv = linear({LN_1}, ", f"x = {LN_1}\n    qkv = linear(x, ", loses=ALL_BUT_WORK, bug="normed-residual"),
     wrong("ln_1-twice", "ln_1 stands where ln_2 belongs.", "cached-block", LN_2, LN_1, loses=ALL_BUT_WORK,
           bug="ln-1-twice"),
+    wrong("heads-not-mixed", "The merged heads are added without c_proj.", "cached-block",
+          "linear(merge_heads(heads), block.attn.c_proj)", "merge_heads(heads)", loses=ALL, bug="c-proj-missing"),
     wrong("attends-too-early", "The cache is attended over before the new rows are in it.", "cached-block",
           "    layer_cache.append(k, v)\n", "", "    x = x + linear(merge_heads(heads)",
           "    layer_cache.append(k, v)\n    x = x + linear(merge_heads(heads)", loses=ALL,

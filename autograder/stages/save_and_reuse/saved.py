@@ -12,7 +12,7 @@ from autograder.judge.compare import Suspects, Sweep, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.reference import KV, part_of_rows
-from autograder.judge.student import Student
+from autograder.judge.student import Handle, Student
 from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, wrong_saved
 
 
@@ -39,18 +39,26 @@ def saved_prefix_exact(student: Student, cases: Cases) -> None:
             with sweep.at(p):
                 _expect_rows(student, model, ids, p, sweep.close)
     sweep.finish()
-    # The same ids, saved with one model and then with another of its shape, and in another order
+    # The same ids, saved with one model and then with another of its shape, which has its id(), and in another order
     prefix, other = cases.ids(small, 6, "of two models"), random_judge_model(small.config, cases.number("another"))
-    student.handle(SAVE, prefix, small)
+    weights = student.keep(small)
+    student.handle(SAVE, prefix, weights)
+    student.replace(weights)
+    _expect_rows(student, other, prefix, len(prefix), weights=student.keep(other))
     _expect_rows(student, other, prefix, len(prefix))
     _expect_rows(student, other, prefix[::-1], len(prefix))
 
 
 def _expect_rows(
-    student: Student, model: JudgeModel, ids: list[int], p: int, close: Callable[..., None] = expect_close
+    student: Student,
+    model: JudgeModel,
+    ids: list[int],
+    p: int,
+    close: Callable[..., None] = expect_close,
+    weights: Handle | None = None,
 ) -> None:
-    """The keys and values that are saved are those of ids[:p], to float32."""
-    saved: KV = student.read_cache(student.handle(SAVE, ids[:p], model), SAVE)
+    """The keys and values that are saved are those of ids[:p], to float32. weights: the model's, if they are kept."""
+    saved: KV = student.read_cache(student.handle(SAVE, ids[:p], weights or model), SAVE)
     right = part_of_rows(model.reference.run(ids).kv, 0, p)  # a later token changes no earlier row
     if len(saved) != len(right):
         raise Failure(None, f"The cache has {count(len(saved), 'layer')} instead of {len(right)} ({case(model, p)}).")
