@@ -1,4 +1,4 @@
-# Everything here needs Python 3.10 or newer and make, and nothing else: the first target that runs
+# Everything here needs only Python 3.10 or newer and make: the first target that runs
 # makes .venv and installs the project in it. `make PYTHON=/path/to/python` chooses the Python, and
 # `make lab LAB=--allow-root` gives JupyterLab an option.
 
@@ -27,16 +27,16 @@ help:
 	@echo '  make lab         open JupyterLab on a copy of the released notebooks, in lab/; STAGES="kv-cache ..." chooses'
 	@echo '  make build       make course/source and course/release from solutions/'
 	@echo '  make bench       measure, also beside transformers on PyTorch (installs both), and print the goals;'
-	@echo '                   PARTS="reuse speed serving chat" chooses, here and in bench-figures'
+	@echo '                   PARTS="reuse speed serving chat" chooses, also for bench-figures'
 	@echo '  make bench-figures  measure, and write course/MEASURED.md and the pictures of README.md'
 	@echo '  make report-picture  write the picture of a report in README.md, with headless Chromium'
 	@echo '  make bench-class  grade 200 submissions with both commands, a few with stock nbgrader, some on a Dask cluster, and 10000 simulated'
-	@echo '  make mutants     grade every one-step change of the solutions, and list those that lose no check or get a wrong name or hint'
+	@echo '  make mutants     grade every one-step change of the solutions; list those that lose no check or get a wrong name or hint'
 	@echo '  make versions    record that the code that decides scores is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
 	@echo '  make test-chat   download the chat model by pip, 93 MB, and test with it'
-	@echo '  make test-browser  look at the pages in headless Chromium, which has to be installed'
+	@echo '  make test-browser  test the pages in headless Chromium, which has to be installed'
 	@echo '  make clean       remove the sample class and caches; keeps lab/ and the gradebook'
 
 demo: $(INSTALLED)

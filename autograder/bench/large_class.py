@@ -23,10 +23,10 @@ from autograder.bench.cluster import Meter, Run, grade, line, make_class
 from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
 from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.grading import cluster
-from autograder.grading.graders import Graders, Grading, HandedIn
+from autograder.grading.graders import Graders
 from autograder.grading.outcome import Watcher
 from autograder.grading.records import GRADED, each_record
-from autograder.grading.submission import Graded
+from autograder.grading.submission import Graded, Grading, HandedIn
 from autograder.stages import Stage, find_stage
 from autograder.toolkit.threads import use_one_thread
 

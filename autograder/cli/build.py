@@ -1,4 +1,4 @@
-"""`autograder build`: solutions/ to course/source and course/release."""
+"""`autograder build`: makes course/source and course/release from solutions/."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEPT = {"gradebook.db": "the gradebook", FILE_NAME: "the secret that hidden inpu
 
 
 def require_checkout(what: str) -> None:
-    """Refuse what an installed package cannot do, because solutions/ and the sample class are not part of it."""
+    """Raise UserError without a clone: solutions/ and the samples are not part of the installed package."""
     if not SOLUTIONS.is_dir():
         raise UserError(f"{what} needs a clone of the course's repository; it is not part of the installed package.")
 
@@ -27,12 +27,12 @@ def run(check: bool) -> int:
         except BuildError as error:
             print(error)
             return EXIT_FAILED
-        print("course/release is what solutions/ builds.")
+        print("course/release is up to date.")
         return 0
     kept = {ROOT / "course" / name: what for name, what in KEPT.items()}
     there = {path for path in kept if path.exists()}
     for folder in build(ROOT):
         print(folder.relative_to(ROOT))
     if made := [f"{p.relative_to(ROOT)} ({what})" for p, what in kept.items() if p not in there and p.exists()]:
-        print(f"Made {' and '.join(made)}. Back up both together; give neither to anybody.")
+        print(f"Made {' and '.join(made)}. Back up both together; share neither.")
     return 0

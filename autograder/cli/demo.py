@@ -21,7 +21,7 @@ from autograder.grading.records import read_records
 from autograder.stages import GRADED_STAGES, Stage, find_stage
 from autograder.toolkit.threads import use_one_thread
 
-# What nbgrader logs once for each submission, whatever became of it
+# nbgrader logs one of these for each submission
 _ENDS = ("Setting destination file permissions", "Removing failed assignment")
 
 
@@ -51,14 +51,14 @@ def run(stage: str | None, folder: Path, everything: bool = False, console: Cons
     console.print()
     total = sum(len(each) for each in names.values())
     console.print(
-        f"{total} submissions graded in {time.monotonic() - started:.0f} s. The course they are in is {folder}/;"
+        f"{total} submissions graded in {time.monotonic() - started:.0f} s. They are in the course {folder}/;"
     )
-    console.print("`nbgrader export` there writes all scores to a file, as it would for a class of your own.")
+    console.print("`nbgrader export` there writes all scores to a file, as for a class of your own.")
     return 0
 
 
 def _nbgrader(command: str, stage: Stage, folder: Path, count: int, progress: Progress) -> None:
-    """Run nbgrader's own command in the course folder, showing how far it is; its output goes to a log file."""
+    """Run nbgrader's own command in the course folder and show its progress; its output goes to a log file."""
     log_path = folder.resolve() / "nbgrader.log"
     task = progress.add_task(f"nbgrader {command} {stage.assignment}", total=count)
     with open(log_path, "a", encoding="utf-8") as log:

@@ -1,4 +1,4 @@
-"""`autograder doctor`: what is installed, what is found, and what to do about the rest."""
+"""`autograder doctor`: what is installed, what is found, and how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Finding:
     what: str
     found: str
     remedy: str = ""
-    needed: bool = True  # False: something works less well without it, and nothing fails
+    needed: bool = True  # False: nothing fails without it, but something works less well
 
     @property
     def mark(self) -> str:
@@ -40,7 +40,7 @@ def run() -> int:
         if finding.remedy:
             print(f"{'':<8} {'':<{width}}  -> {finding.remedy}")
     missing = [finding for finding in findings if finding.mark == "missing"]
-    print(f"\n{len(missing)} to put right." if missing else "\nNothing is missing.")
+    print(f"\n{len(missing)} to fix." if missing else "\nNothing is missing.")
     return EXIT_FAILED if missing else 0
 
 
@@ -73,13 +73,13 @@ def _package() -> Finding:
 
 
 def _dependencies() -> Iterator[Finding]:
-    """One line for everything that is right, and one for each package that is not."""
+    """One line for all packages that are right, and one for each that is missing or too old."""
     from packaging.requirements import Requirement
 
     try:
         wanted = [Requirement(text) for text in requires(PACKAGE) or () if "extra ==" not in text]
     except PackageNotFoundError:
-        return  # what the package needs is not known where it is not installed
+        return  # the requirements are known only for an installed package
     good = []
     for requirement in wanted:
         try:
@@ -106,23 +106,23 @@ def _alembic() -> Finding:
 
 
 def _sandbox() -> Finding:
-    """The mode that a run would have, and why not a better one."""
+    """The mode that a run would have, and why it is not a better one."""
     from autograder.sandbox.isolation import MODE_VARIABLE, REMEDY, SandboxMissing, find_isolation
 
     try:
         found = find_isolation()
     except SandboxMissing as error:
-        del os.environ[MODE_VARIABLE]  # the rest can still be looked at
+        del os.environ[MODE_VARIABLE]  # so that the rest can still be examined
         what, _, remedy = str(error).rstrip(".").rpartition("; ")
         return Finding("sandbox", what, remedy)
     if found.sandboxed:
         return Finding("sandbox", f"{found.mode}, which works here" + (f" ({found.why})" if found.why else ""))
-    remedy = f"before grading what others wrote, {REMEDY}; root is refused without a sandbox"
+    remedy = f"before grading other people's code, {REMEDY}; without a sandbox, root cannot grade"
     return Finding("sandbox", found.missing, remedy, needed=False)
 
 
 def _chosen_model() -> Iterator[Finding]:
-    """Nothing is said of a model that is there; without one that is not, the rest can still be looked at."""
+    """A finding if the model that was chosen cannot be loaded; the rest is then examined without it."""
     if chosen_model() != "tiny":
         from autograder.toolkit.model import ModelError, load_model
 
@@ -134,7 +134,7 @@ def _chosen_model() -> Iterator[Finding]:
 
 
 def _worker() -> Finding:
-    """The process that runs a notebook's cells sees no packages of the account's own and no PYTHONPATH."""
+    """Whether the worker starts: it sees neither packages in the user's home directory nor PYTHONPATH."""
     from autograder.sandbox.client import Worker, WorkerGone
 
     try:
@@ -179,5 +179,5 @@ def _folder() -> Finding:
     try:
         work = find_work(None, None)
     except UserError:
-        return Finding("this folder", "no notebook with checks, or several")
+        return Finding("this folder", "no notebook with checks, or more than one")
     return Finding("this folder", f"{work.path.name}, stage {work.stage.name}")

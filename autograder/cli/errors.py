@@ -1,19 +1,19 @@
-"""The one place where an error becomes one sentence on the terminal and an exit status."""
+"""Turns an error into one sentence on the terminal and an exit status."""
 
 from __future__ import annotations
 
 import sys
 
-EXIT_FAILED = 1  # the command did its work, and what it looked at is not right
-EXIT_USAGE = 2  # the command could not do its work as asked
-EXIT_STOPPED = 130  # typer's, for an interrupt from the keyboard
+EXIT_FAILED = 1  # the command ran, and found something wrong
+EXIT_USAGE = 2  # the command could not run as asked
+EXIT_STOPPED = 130  # typer's status for an interrupt from the keyboard
 
 
 class UserError(Exception):
-    """Something the person at the keyboard can put right; its text is one sentence with the remedy."""
+    """An error that the user can fix; its message is one sentence with the remedy."""
 
 
-# Errors of other parts that are already sentences for a person. Looked up by name, so that nothing is imported for it.
+# Errors of other modules whose messages are sentences for the user. Looked up by name, so that none is imported here.
 _SENTENCES = (
     ("autograder.stages", "UnknownStage"),
     ("autograder.toolkit.model.config", "ModelError"),
@@ -25,7 +25,7 @@ _SENTENCES = (
 
 
 def is_for_people(error: BaseException) -> bool:
-    """Whether the text of this error is a sentence with a remedy."""
+    """Whether the error's message is a sentence with a remedy."""
     kinds = [UserError]
     for module, name in _SENTENCES:
         kind = getattr(sys.modules.get(module), name, None)
@@ -35,7 +35,7 @@ def is_for_people(error: BaseException) -> bool:
 
 
 def report(error: BaseException) -> int:
-    """Print the error's sentence to stderr and give the exit status; raises what is not for people."""
+    """Print the error's sentence to stderr and return the exit status; raises any other error."""
     if not is_for_people(error):
         raise error
     print(f"autograder: {error}", file=sys.stderr)

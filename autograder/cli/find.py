@@ -1,4 +1,4 @@
-"""Which notebook is meant, and which stage it belongs to; and which course."""
+"""Finds the notebook that is meant, the stage it belongs to, and the course folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Work:
 
 
 def find_work(stage_name: str | None, notebook: Path | None) -> Work:
-    """The file named, or else the one notebook in this folder that belongs to the stage named, or to any stage."""
+    """The named file, or else the only notebook in this folder that belongs to the named stage, or to any stage."""
     stage = with_checks(find_stage(stage_name)) if stage_name else None
     if notebook is None:
         return _in_this_folder(stage)
@@ -40,7 +40,7 @@ def find_work(stage_name: str | None, notebook: Path | None) -> Work:
 
 
 def find_all_work() -> list[Work]:
-    """The notebook of every stage, in a folder that holds several stages, as `make lab` makes it; else none."""
+    """The notebook of every stage in a folder that holds several stages, as `make lab` makes it; otherwise none."""
     if any(Path().glob("*.ipynb")):
         return []
     paths = ((Path(stage.assignment) / f"{stage.module}.ipynb", stage) for stage in GRADED_STAGES)
@@ -49,7 +49,7 @@ def find_all_work() -> list[Work]:
 
 
 def stage_of(path: Path) -> Stage | None:
-    """The stage a file belongs to, told by its name, by its folder's, or by the checks it calls."""
+    """The stage that a file belongs to, by the file's name, its folder's name, or the checks it calls."""
     stem = path.stem.lower().replace("-", "_").replace(" ", "_")
     folder = path.resolve().parent.name
     for stage in GRADED_STAGES:
@@ -99,7 +99,7 @@ def _in_this_folder(stage: Stage | None) -> Work:
 
 
 def find_course(course: Path | None) -> Path:
-    """The course folder: the one that is named, or the nearest of this folder, course/ in it, and those above."""
+    """The course folder: the named one, or else the first of this folder, its course/ and its parents."""
     if course is not None:
         if not (course / CONFIG).is_file():
             raise UserError(f"{course} is not a course folder: it has no {CONFIG}.")
@@ -112,7 +112,7 @@ def find_course(course: Path | None) -> Path:
 
 
 def with_checks(stage: Stage) -> Stage:
-    """The stage; UserError where it has nothing to mark."""
+    """The stage; raises UserError if nothing in it is graded."""
     if not stage.graded:
         raise UserError(f"Nothing is graded in {stage.name}; the stages with checks are {_names()}.")
     return stage

@@ -1,4 +1,4 @@
-"""`autograder grade`: a class graded at once, with the scores of `nbgrader autograde` and into the same gradebook."""
+"""`autograder grade`: grades a class, with the scores of `nbgrader autograde` and in the same gradebook."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def run(
     require_sandbox: bool = False,
     dask: str | None = None,
 ) -> int:
-    """Grade what was handed in and not yet graded; the exit status is 1 when something could not be graded."""
+    """Grade what was handed in and not yet graded; the exit status is 1 if a submission could not be graded."""
     started = time.monotonic()
     chosen = [with_checks(find_stage(name)) for name in dict.fromkeys(stages)] or list(GRADED_STAGES)
     folder = find_course(course)
     outputs = [(path.absolute(), write) for path, write in ((csv_path, write_csv), (json_path, write_json)) if path]
     for path, _ in outputs:
         if os.path.exists(path) and not os.path.isfile(path):
-            raise UserError(f"{path} is not an ordinary file, and would be replaced; name another.")
+            raise UserError(f"{path} is not an ordinary file and would be replaced; name another.")
         if not os.access(path.parent, os.W_OK):
             raise UserError(f"{path} cannot be written; name a file in a folder that can.")
     use_one_thread()
@@ -87,16 +87,16 @@ def run(
             raise UserError(str(problem)) from None
         progress.remove_task(waiting)
         outcomes: list[Outcome] = []
-        told: set[str] = set()
+        printed: set[str] = set()
         problems: list[str] = []
         for stage in todo:
             try:
-                bar = _bar(progress, stage, told)
+                bar = _bar(progress, stage, printed)
                 outcomes.append(grading.grade(stage, bar, students=students, force=force, jobs=jobs, dask=dask))
-            except CourseProblem as problem:  # of this stage; the others are graded and told of all the same
+            except CourseProblem as problem:  # concerns this stage alone; the other stages are still graded
                 problems.append(str(problem))
     scores = [(outcome, _records(grading.autograded, outcome, students)) for outcome in outcomes]
-    _tell(scores, time.monotonic() - started)
+    _print_outcomes(scores, time.monotonic() - started)
     for path, write in outputs if outcomes else ():
         try:
             write(path, scores)
@@ -126,16 +126,15 @@ def _refuse_when_empty(
         raise UserError(f"Nothing was handed in for {which} (in {grading.submitted}/STUDENT/).")
 
 
-def _bar(progress: Progress, stage: Stage, told: set[str]):
+def _bar(progress: Progress, stage: Stage, printed: set[str]):
     from autograder.grading.outcome import Watcher
 
     class Bar(Watcher):
         def begins(self, students: int, notices: Sequence[str]) -> None:
             for sentence in notices:
-                if sentence in told:  # before another stage
-                    continue
-                told.add(sentence)
-                progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+                if sentence not in printed:  # by the bar of another stage
+                    printed.add(sentence)
+                    progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             self.task, self.students = progress.add_task(stage.assignment, total=students), students
 
         def settled(self, student: str) -> None:
@@ -148,7 +147,7 @@ def _bar(progress: Progress, stage: Stage, told: set[str]):
 
 
 class _Unexpected(logging.Handler):
-    """Of nbgrader's errors, shows those that are no submission's fault: the table has the others."""
+    """Shows nbgrader's errors that no submission caused; the others are in the table."""
 
     def __init__(self, console: Any):
         super().__init__(logging.ERROR)
@@ -160,7 +159,7 @@ class _Unexpected(logging.Handler):
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _tell(scores: Scores, seconds: float) -> None:
+def _print_outcomes(scores: Scores, seconds: float) -> None:
     outcomes = [outcome for outcome, _ in scores]
     for outcome in outcomes:
         if outcome.lines and len(outcomes) > 1:
@@ -168,8 +167,8 @@ def _tell(scores: Scores, seconds: float) -> None:
         for row in outcome.table():
             print(row)
     for outcome, records in scores:
-        if scores := [record.score for record in records if record.score is not None]:
-            print(f"{outcome.assignment}: {distribution(scores, max(r.max_score or 0 for r in records))}")
+        if totals := [record.score for record in records if record.score is not None]:
+            print(f"{outcome.assignment}: {distribution(totals, max(r.max_score or 0 for r in records))}")
     for outcome in outcomes:
         print(outcome.summary)
     if len(outcomes) > 1:
@@ -178,7 +177,7 @@ def _tell(scores: Scores, seconds: float) -> None:
 
 
 def distribution(scores: Sequence[float], most: float) -> str:
-    """How many have how many of the checks' points, the most points first, and the median."""
+    """How many submissions have each number of points from checks, the most points first, and the median."""
     counts = ", ".join(f"{score:g} ({n})" for score, n in sorted(Counter(scores).items(), reverse=True))
     return f"points of {most:g}, and how many have them: {counts}; median {median(scores):g}"
 
@@ -193,9 +192,9 @@ Scores = list[tuple["Outcome", list["Record"]]]
 
 
 def write_csv(path: Path, scores: Scores) -> None:
-    """A row a submission; the last columns are the points of each check, empty where another stage has it.
+    """Write a row per submission; the last columns are the points of each check, empty for checks of other stages.
 
-    The score is the checks' alone: neither what a person gave nor a penalty for lateness is in it.
+    The score is the sum of the checks: points given by hand and late penalties are not in it.
     """
     from autograder.grading.outcome import STALE
 
@@ -208,13 +207,13 @@ def write_csv(path: Path, scores: Scores) -> None:
             for record in records:
                 plain = asdict(record) | {"stale": stale.get(record.student, "")}
                 plain["bugs"] = "; ".join(record.bugs)
-                scores = {check.id: check.score for check in record.checks}
-                row = [*(plain[name] for name in _COLUMNS), *(scores.get(check, "") for check in checks)]
+                points = {check.id: check.score for check in record.checks}
+                row = [*(plain[name] for name in _COLUMNS), *(points.get(check, "") for check in checks)]
                 writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in row])
 
 
 def write_json(path: Path, scores: Scores) -> None:
-    """A list with an object a stage, and in it everything that was found out about each submission."""
+    """Write a list with an object per stage, which holds the record of each submission."""
     stages = [
         {
             "assignment": outcome.assignment,

@@ -1,4 +1,4 @@
-"""`autograder release`: what students get of a stage, and nothing of a later one."""
+"""`autograder release`: makes the files that students get for a stage, with nothing of a later one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from autograder.cli.find import find_course
 from autograder.stages import STAGES, Stage, earlier_stages, find_stage
 from autograder.whole_file import whole_file
 
-_FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # of every file in an archive, so that the same files are the same archive
+_FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # for every file in an archive, so that the same files give the same bytes
 
 
 def run(stages: Sequence[str], *, course: Path | None, output: Path, zipped: bool) -> int:
-    """Put each stage into a folder or a zip file of its own in `output`; a folder that is there is left alone."""
+    """Put each stage into a folder or a zip file of its own in `output`; an existing folder is kept."""
     chosen = [find_stage(name) for name in dict.fromkeys(stages)] or list(STAGES)
     folder = find_course(course)
     sources = {stage: folder / "release" / stage.assignment for stage in chosen}
@@ -60,7 +60,7 @@ def _write_zip(source: Path, target: Path) -> None:
 
 
 def _write_syllabus(course: Path, output: Path) -> None:
-    """The syllabus beside the stages, with links to those that are there."""
+    """Write the syllabus beside the stages, with links to the stages in `output` only."""
     syllabus = course / "README.md"
     if not syllabus.is_file():
         return

@@ -1,4 +1,4 @@
-"""`autograder report`: a page about how a class did at a stage, to open before a lecture."""
+"""`autograder report`: writes a page about how a class did at a stage, to read before a lecture."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from autograder.whole_file import whole_file
 
 
 def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
-    """Write the page, and print the things to talk about and where the page is."""
+    """Write the page, and print the topics to talk about and the page's path."""
     stage = with_checks(find_stage(stage_name))
     folder = find_course(course)
-    here = Path.cwd()  # reading the configuration changes it
+    here = Path.cwd()  # Course changes it
 
     from autograder.grading.class_run import Course, CourseProblem
     from autograder.plain_text import one_line
@@ -22,11 +22,11 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
     from autograder.report.page import page
 
     try:
-        graded = Course(folder)
+        class_run = Course(folder)
     except CourseProblem as problem:
         raise UserError(str(problem)) from None
-    path = output or graded.autograded / f"report-{stage.assignment}.html"
-    report = collect(graded.submitted, graded.autograded, stage, graded.excluded)
+    path = output or class_run.autograded / f"report-{stage.assignment}.html"
+    report = collect(class_run.submitted, class_run.autograded, stage, class_run.excluded)
     if report is None:
         raise UserError(f"Nothing of {stage.assignment} is graded in {folder}; run: autograder grade {stage.name}")
     _write(path, here, page(report))
@@ -40,7 +40,7 @@ def run(stage_name: str, *, course: Path | None, output: Path | None) -> int:
 
 
 def _write(path: Path, here: Path, content: str) -> None:
-    """The whole file or, with one sentence, none. A path that is not absolute begins in the folder `here`."""
+    """Write the whole file, or raise UserError and write nothing. A relative path starts at `here`."""
     try:
         with whole_file(here / path) as file:
             file.write(content)

@@ -1,4 +1,4 @@
-"""A course folder with a sample class in it: the submissions that prove the checks, as students would hand them in."""
+"""Makes a course folder with a sample class: the submissions that prove the checks, as students would hand them in."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from autograder.cli.errors import UserError
 from autograder.places import CONFIG, ROOT
 from autograder.stages import Stage
 
-MARKER = ".sample-class"  # in a folder that was made here, and may be made anew
+MARKER = ".sample-class"  # in every folder that was made here, and so may be replaced
 UNSOLVED = "unsolved"
 
 
 def make_course(folder: Path, stages: tuple[Stage, ...]) -> None:
-    """An nbgrader course with source/, release/ and gradebook for these stages; a sample class there is replaced."""
+    """Make an nbgrader course with source/, release/ and gradebook, in place of an earlier sample class."""
     from autograder.notebooks.build import build
 
     refuse_foreign(folder)
@@ -28,19 +28,19 @@ def make_course(folder: Path, stages: tuple[Stage, ...]) -> None:
 
 
 def allow_unsandboxed(course: Path) -> None:
-    """Let root grade the course without a sandbox too: what is handed in there is the repository's own."""
+    """Let root grade the course even without a sandbox: its submissions are the repository's own."""
     with (course / CONFIG).open("a", encoding="utf-8") as config:
-        config.write("\nc.SubmissionExporter.allow_unsandboxed = True  # submissions of samples, no strangers'\n")
+        config.write("\nc.SubmissionExporter.allow_unsandboxed = True  # the samples are the repository's own\n")
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Keep clear of a folder that was not made here."""
+    """Raise UserError for a folder that was not made here."""
     if folder.exists() and not (folder / MARKER).exists():
         raise UserError(f"{folder} holds something else; remove it, or choose another with --folder.")
 
 
 def hand_in(course: Path, stage: Stage, everything: bool = False) -> list[str]:
-    """Put the sample submissions of a stage into submitted/; their names, which are the students' too."""
+    """Put the sample submissions of a stage into submitted/; returns their names, which are also the students'."""
     from autograder.stages.samples import submissions_of
 
     submissions = submissions_of(stage.name) if everything else a_class_of(stage)
@@ -53,7 +53,7 @@ def hand_in(course: Path, stage: Stage, everything: bool = False) -> list[str]:
 
 
 def a_class_of(stage: Stage, n_right: int = 5, n_wrong: int = 12) -> list[Any]:
-    """Those that are to be in it; then right ones, and wrong ones that lose other checks as far as there are such."""
+    """The samples chosen for a class, then right ones, then wrong ones, first those that lose different checks."""
     from autograder.stages.samples import in_class, submissions_of
 
     submissions, named = submissions_of(stage.name), in_class(stage.name)
@@ -66,7 +66,7 @@ def a_class_of(stage: Stage, n_right: int = 5, n_wrong: int = 12) -> list[Any]:
 
 
 def write_submission(released: Path, folder: Path, stage: Stage, sources: dict[str, str]) -> Path:
-    """Copy a released assignment to a new folder, with these sources in its solution cells; the notebook's path."""
+    """Copy a released assignment to a new folder and fill in its solution cells; returns the notebook's path."""
     shutil.copytree(released, folder)
     path = folder / f"{stage.module}.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))

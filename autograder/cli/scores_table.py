@@ -1,4 +1,4 @@
-"""The scores of a class as a table: a row a student, a column a check, and the bugs that were named."""
+"""The scores of a class as a table: a row per student, a column per check, and the named bugs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Scores = dict[str, dict[str, float]]  # student -> check id -> points
 
 
 def gradebook_scores(course: Path, stage: Stage) -> Scores:
-    """The points of every check as they stand in nbgrader's gradebook; what is graded by hand is left out."""
+    """The points of every check in nbgrader's gradebook, without those given by hand."""
     from nbgrader.api import Gradebook
 
     checks = {check.id for check in checks_of(stage.name)}
@@ -37,7 +37,7 @@ def gradebook_scores(course: Path, stage: Stage) -> Scores:
 def scores_table(
     stage: Stage, records: Sequence[Record], scores: Scores, pages: Mapping[str, Path] | None = None
 ) -> Table:
-    """The best first. Checks are numbered, and the caption says which is which; a student's name links to a page."""
+    """Best scores first. Checks are numbered, and the caption names them; a student's name links to a page."""
     pages = pages or {}
     checks = checks_of(stage.name)
     most = sum(check.points for check in checks)

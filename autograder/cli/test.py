@@ -1,4 +1,4 @@
-"""`autograder test`: a stage's checks on a student's file, as they run when it is graded, with the visible inputs."""
+"""`autograder test`: runs a stage's checks on a student's file as grading does, but with the visible inputs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _INDENT = " " * 15
 def run(*, stage: str | None, notebook: Path | None, watch: bool, hint: int, model: str | None) -> int:
     """Run the checks once, or again whenever the file is saved; the exit status is 0 when all pass.
 
-    hint: how much is told of a failure, 1 to 3 (Result.told).
+    hint: how much is said about a failure, 1 to 3 (Result.told).
     """
     if model:
-        os.environ[MODEL_VARIABLE] = model  # for the checks, and for the worker that they talk to
+        os.environ[MODEL_VARIABLE] = model  # for the checks and the worker
     if chosen_model() == "tiny":
         use_one_thread()
     works = find_all_work() if stage is None and notebook is None and not watch else []
@@ -41,7 +41,7 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, hint: int, mod
     if chosen_model() != "tiny":
         from autograder.toolkit.model import load_model
 
-        load_model()  # says what is wrong with it, if anything is
+        load_model()  # raises ModelError if it cannot be loaded
     if watch:
         from autograder.cli.watch import watch_file
 
@@ -50,16 +50,16 @@ def run(*, stage: str | None, notebook: Path | None, watch: bool, hint: int, mod
 
 
 def test_all(works: list[Work], hint: int) -> int:
-    """Run the checks of every stage; a closing line for each, and then one for all."""
+    """Run the checks of every stage; print a closing line for each, then one for all."""
     complete = sum(test_once(work, hint) == 0 for work in works)
     print(f"\n{complete} / {len(works)} stages complete", flush=True)
     return 0 if complete == len(works) else EXIT_FAILED
 
 
 def test_once(work: Work, hint: int) -> int:
-    """Run the checks, print each as it ends and then the closing lines; the exit status.
+    """Run the checks, print each as it ends and then the closing lines; returns the exit status.
 
-    The steps run too, so that a check that fails names the helper to begin with; one is printed only where it fails.
+    The steps run too, so that a failed check names the helper to begin with; a step is printed only if it fails.
     """
     from autograder.grading.grade import GradingError, grade_submission
     from autograder.judge.cases import VISIBLE_SEED
@@ -88,7 +88,7 @@ def test_once(work: Work, hint: int) -> int:
         except GradingError as error:
             raise UserError(f"The checks could not be run: {error}.") from None
     for note in outcome.notes:
-        if note.kind == "check-broke":  # the place in the judge, for whoever maintains it
+        if note.kind == "check-broke":  # the place in the judge, for the maintainer
             print(note.sentence)
     if any(result.told(hint) != result.told() and result.bug != NOT_WRITTEN for result in outcome.results):
         print("--hint 2 also says where to look, --hint 3 also the cause, where it is known.")
@@ -103,7 +103,7 @@ def test_once(work: Work, hint: int) -> int:
 
 @contextlib.contextmanager
 def _given(work: Work) -> Iterator[Path | None]:
-    """The given.py beside the file; for a stage's script in solutions/, one made for the occasion."""
+    """The given.py beside the file; for a stage's script in solutions/, a temporary one."""
     beside = work.path.resolve().parent / "given.py"
     if not earlier_stages(work.stage):
         yield beside if beside.exists() else None
@@ -117,7 +117,7 @@ def _given(work: Work) -> Iterator[Path | None]:
         except OSError as error:
             raise UserError(f"{beside} cannot be read ({error.strerror}); copy the assignment's there again.") from None
         if not is_courses_own(text, work.stage):
-            print("given.py is not the course's, which your work will be graded with: copy that one here again.\n")
+            print("given.py is not the course's, which is used for grading: copy the course's here again.\n")
         yield beside
         return
     if not SOLUTIONS.is_dir():
@@ -135,12 +135,12 @@ def _print_result(result: Result, hint: int) -> None:
     word = "to do " if unwritten else _colored("passed", "32") if result.passed else _colored("FAILED", "1;31")
     points = f"{result.score:g} / {result.points:g}" if result.points else "step"
     print(f"{word} {points:>7}  {result.title}", flush=True)
-    if not result.passed and not unwritten:  # a stub's message would only hide those that matter
+    if not result.passed and not unwritten:  # the messages of stubs would only hide those that matter
         _print_message(result.told(hint), _INDENT)
 
 
 def _print_message(message: str, indent: str) -> None:
-    """A message, each of its lines wrapped to the terminal's width; left alone where it goes into a file or a pipe."""
+    """Print a message with each line wrapped to the terminal's width, but not in a file or a pipe."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     for line in message.splitlines():
         print(textwrap.fill(line, max(width, 40), initial_indent=indent, subsequent_indent=indent, tabsize=4))

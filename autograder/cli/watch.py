@@ -1,4 +1,4 @@
-"""Runs something again whenever a file is saved, whatever way the editor saves it."""
+"""Runs a function again whenever a file is saved, whichever way the editor saves it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 from autograder.cli.errors import report
 from autograder.notebooks.errors import NotebookError
 
-_SETTLE = 1.0  # seconds a file that cannot be read is given to become whole
-_LOOK = 500  # milliseconds after which the file is looked at although nothing was reported
+_SETTLE = 1.0  # seconds in which a half-written file may be finished
+_LOOK = 500  # milliseconds after which the file is checked even if no change was reported
 
-Stamp = tuple[int, int, int]  # it differs after every save: time, inode and size
+Stamp = tuple[int, int, int]  # time, inode and size, which differ after every save
 
 
 def watch_file(path: Path, act: Callable[[], int]) -> int:
-    """Call `act` now and after every save, until Ctrl-C; the status of its last call."""
+    """Call `act` now and after every save, until Ctrl-C; returns the status of its last call."""
     from watchfiles import watch
 
     path = path.resolve()
     status, seen = _attempt(path, act)
     try:
-        # The folder is watched, not the file: many editors save by putting a new file in the old one's place. What was
-        # saved while nobody watched, which is while `act` ran, is told by the stamp.
+        # The folder is watched, not the file, because many editors save by replacing the file. The stamp shows a save
+        # that happened while `act` ran.
         for _ in watch(path.parent, watch_filter=lambda _, changed: Path(changed) == path, debounce=200, step=50,
                        recursive=False, raise_interrupt=True, rust_timeout=_LOOK, yield_on_timeout=True):  # fmt: skip
             if _stamp(path) not in (None, seen):
@@ -34,9 +34,9 @@ def watch_file(path: Path, act: Callable[[], int]) -> int:
 
 
 def _attempt(path: Path, act: Callable[[], int]) -> tuple[int, Stamp | None]:
-    """The status of one call, and the stamp of the file that it saw; an error for people is printed.
+    """The status of one call, and the file's stamp before it; an error that the user can fix is printed.
 
-    A half-written file gets a second to be finished.
+    A half-written file has _SETTLE seconds to be finished.
     """
     print(f"{_now()}  " + "-" * 50)
     deadline = time.monotonic() + _SETTLE
@@ -58,7 +58,7 @@ def _attempt(path: Path, act: Callable[[], int]) -> tuple[int, Stamp | None]:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """None where there is no file, as for a moment while some editors save."""
+    """The file's stamp; None if there is no file, which is so for a moment while some editors save."""
     try:
         about = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
-"""One run of `nbgrader autograde` or `autograder grade`: what is graded, what is stored, what the assistant is told.
+"""One run of `nbgrader autograde` or `autograder grade`: what is graded and stored, and what the assistant reads.
 
-The submissions are graded by other processes. This one hands out folders, and writes what comes back.
+Other processes grade the submissions. This one hands out their folders and stores the results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from autograder.grading.folders import CourseProblem, Folders
 from autograder.grading.grade import GradingError, Limits
 from autograder.grading.gradebook import ClassGradebook, UnknownStudent
 from autograder.grading.graded_notebook import now
-from autograder.grading.graders import Graders, Grading, HandedIn
+from autograder.grading.graders import Graders
 from autograder.grading.handed_in import folder_problem, handed_in_at
 from autograder.grading.notes import Note
 from autograder.grading.outcome import NOT_GRADED_LINE, NOTE, STALE, Line, LogWatcher, Outcome, Watcher
@@ -41,7 +41,7 @@ from autograder.grading.records import (
 from autograder.grading.scores import is_check, is_graded
 from autograder.grading.seed import student_key
 from autograder.grading.stale import why_stale
-from autograder.grading.submission import Graded, recorded_name
+from autograder.grading.submission import Graded, Grading, HandedIn, recorded_name
 from autograder.judge.framework import checks_of
 from autograder.notebooks.errors import NotebookError
 from autograder.plain_text import visible
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
 
 
 class NotGraded(Exception):
-    """A submission, or all of an assignment, cannot be graded; the message is the reason for the assistant."""
+    """A submission or a whole assignment cannot be graded; the message tells the assistant why."""
 
 
 class Batch:
-    """The run of one Autograde converter, with its traits, in place of its loop."""
+    """The run of one Autograde converter, in place of its loop."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Batch:
         self.converter = converter
         self._limits = limits
         self._require_sandbox = require_sandbox
-        self._allow_unsandboxed = allow_unsandboxed  # also where root grades
-        self._isolation: Isolation  # this and the next five from the start of the run
+        self._allow_unsandboxed = allow_unsandboxed  # even if root grades
+        self._isolation: Isolation  # this and the next five are set at the start of the run
         self._secret: bytes
         self._gradebook: ClassGradebook
         self._claims: Claims
@@ -80,17 +80,17 @@ class Batch:
         self._display_seconds = display_seconds  # None: no display run
         self.assignment: str = converter.coursedir.assignment_id
         self.stage: Stage | None = next((s for s in GRADED_STAGES if s.assignment == self.assignment), None)
-        self._begun: dict[str, dict[str, str]] = {}  # who is being graded, and the answers that were graded before
+        self._begun: dict[str, dict[str, str]] = {}  # the students being graded, with the answers graded before
         self._graded: dict[str, tuple[Note, ...]] = {}
         self._refused: dict[str, str] = {}
-        self._group: bool = converter.coursedir.groupshared  # several accounts grade
+        self._group: bool = converter.coursedir.groupshared  # whether several accounts grade
         self._started, self._started_at = time.monotonic(), now()
         self._watcher: Watcher = getattr(converter, "watcher", None) or LogWatcher(converter.log)
 
     # The run as a whole
 
     def run(self) -> None:
-        """Grade what has to be graded. Raises CourseProblem, and NbGraderException when something was not graded."""
+        """Grade what needs grading. Raises CourseProblem, or NbGraderException if a submission was not graded."""
         with contextlib.ExitStack() as self._at_the_end:
             try:
                 grading = self._read_course()
@@ -133,7 +133,7 @@ class Batch:
         return claims
 
     def _grade_all(self, students: list[str]) -> None:
-        """Until none is left, those that another process has at this moment among them."""
+        """Grade until no submission is left, including those that another process has claimed for now."""
         waiting, elsewhere = deque(students), []
         try:
             while waiting or self._begun or elsewhere:
@@ -152,7 +152,7 @@ class Batch:
                     time.sleep(0.2)
                     waiting.extend(elsewhere)
                     elsewhere.clear()
-        except OperationalError as error:  # the gradebook is not there any more, for the others neither
+        except OperationalError as error:  # the gradebook is gone, for every submission
             self._graders.stop()
             self.converter.log.error("The gradebook cannot be used: %s", error)
         except BaseException:
@@ -164,7 +164,7 @@ class Batch:
         self._watcher.settled(student)
 
     def _take_in_all_folders(self) -> list[str]:
-        """The students, also those whose notebook has another name or is missing, but those who cannot be graded."""
+        """The students who handed in a folder, even if its notebook is misnamed or missing; others are given up."""
         students = []
         for folder in sorted(map(Path, self.converter.assignments)):
             name = folder.parent.name
@@ -172,8 +172,8 @@ class Batch:
             if reason := folder_problem(folder):
                 self._give_up(student, reason, add=False)
             elif reason := unreadable(self._folders.autograded, self.assignment, student):
-                # Another account's scores stay
-                reason += "; let this account read it, and c.CourseDirectory.groupshared = True does from then on."
+                # The scores that another account stored stay
+                reason += "; let this account read it, or set c.CourseDirectory.groupshared = True for later runs."
             if reason:
                 self._refused[student] = reason
             else:
@@ -181,7 +181,7 @@ class Batch:
         return students
 
     def _outcome(self, students: list[str]) -> Outcome:
-        """How each submission stands; what was repaired, not graded, or is out of date."""
+        """The state of each submission, and what was repaired, not graded, or is out of date."""
         lines: list[Line] = []
         graded = before = not_graded = 0
         for student in sorted({*students, *self._refused}):
@@ -196,7 +196,7 @@ class Batch:
             else:
                 not_graded += 1
                 reason = self._refused.get(student) or (record.reason if record else "")
-                lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it."))
+                lines.append(Line(student, NOT_GRADED_LINE, reason or "the run ended before it was graded."))
         autograded = self._folders.autograded
         report = write_report(autograded, self.assignment, self._group) if autograded.is_dir() else None
         seconds = time.monotonic() - self._started
@@ -205,7 +205,7 @@ class Batch:
     # One submission
 
     def _begin(self, student: str) -> bool:
-        """Whether the submission has to be marked; then that begins. Nothing of an earlier grading is touched yet."""
+        """Start to grade the submission if it needs grading; whether it does. An earlier grading is not touched yet."""
         record = self._recorded(student)
         graded = record is not None and record.status == GRADED
         if graded and record.graded_at > self._started_at:  # by another process, since this run began
@@ -221,7 +221,7 @@ class Batch:
         return True
 
     def _finish(self, student: str, scores: Callable[[], Graded]) -> None:
-        """Store the scores, or say why there are none."""
+        """Store the scores, or record why there are none."""
         try:
             graded = scores()
         except (NotebookError, GradingError, SeedError) as error:
@@ -244,9 +244,9 @@ class Batch:
         self._give_up(student, reason, add=True)
 
     def _give_up(self, student: str, reason: str, add: bool) -> None:
-        """Leave nothing of an earlier grading: neither scores, nor the graded notebook, nor its feedback page.
+        """Remove everything of an earlier grading: scores, the graded notebook, and its page of feedback.
 
-        add: the submission to the gradebook, without scores.
+        add: whether to add the submission to the gradebook, without scores.
         """
         try:
             at = handed_in_at(self._folders.handed_in(student)) if add else None
@@ -256,7 +256,7 @@ class Batch:
         except SQLAlchemyError as error:
             self.converter.log.error("The gradebook cannot be used: %s", error)
         except (OSError, ValueError) as error:
-            self.converter.log.error("timestamp.txt of %s cannot be read any more: %s", student, error)
+            self.converter.log.error("timestamp.txt of %s can no longer be read: %s", student, error)
         try:
             self._folders.remove(student)
         except OSError as error:
@@ -267,7 +267,7 @@ class Batch:
             self.converter.log.error("The files about %s cannot be written: %s", student, error)
 
     def _store(self, student: str, graded: Graded) -> None:
-        """Files, scores, and then the record: a submission without one is graded again."""
+        """Store files, then scores, then the record: a submission without a record is graded again."""
         try:
             record_path(self._folders.autograded, self.assignment, student).unlink(missing_ok=True)
             self._folders.write(student, graded.notebook)
@@ -302,18 +302,18 @@ class Batch:
         self._run_hook(self.converter.run_post_convert_hook, student)
 
     def _run_hook(self, hook: Callable[[], None], student: str) -> None:
-        """A hook of the course's, which is told the notebook. nbgrader logs what it raises."""
+        """Run a hook of the course's with the student's notebook. nbgrader logs what it raises."""
         self.converter.notebooks = [str(self._folders.notebook(student))]
         hook()
 
-    # What there is
+    # Reading the course
 
     def _read_course(self) -> Grading:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
             raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
         if (notebook := self.converter.coursedir.notebook_id) not in ("*", self.stage.module):
-            raise NotGraded(f"{self.assignment} has no notebook {notebook}; it has {self.stage.module} alone.")
+            raise NotGraded(f"{self.assignment} has no notebook {notebook}; it only has {self.stage.module}.")
         try:
             self._isolation = find_isolation()
             self._isolation.expect(sandbox=self._require_sandbox, unsandboxed=self._allow_unsandboxed)
@@ -367,6 +367,6 @@ class Batch:
 
 
 def _out_of_step(source: dict[str, Any], checks: set[str], in_gradebook: set[str]) -> list[str]:
-    """The cells with points that are not everywhere where they have to be."""
+    """The cells with points that are missing from the checks, the source notebook or the gradebook."""
     graded = {cell["metadata"]["nbgrader"]["grade_id"]: is_check(cell) for cell in source["cells"] if is_graded(cell)}
     return sorted({name for name, check in graded.items() if check} ^ checks | set(graded) ^ in_gradebook)

@@ -1,7 +1,7 @@
-"""Which process grades which student, so that several may work on one course folder.
+"""Decides which process grades which student, so that several processes can grade one course folder.
 
-A claim is a lock on one byte of autograded/.records/.claims. The system takes it back when the process ends, however it
-ends, so a killed run leaves nothing to clear away.
+A claim is a lock on one byte of autograded/.records/.claims. The system releases it when the process ends, however it
+ends, so a killed run leaves nothing to clean up.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Claims:
         self._held: set[str] = set()
 
     def take(self, student: str) -> bool:
-        """Whether the student is ours, from before or from now on; False while another process has the claim."""
+        """Claim a student. True if this process has the claim; False while another has it."""
         if student not in self._held:
             try:
                 _lock(self._file, _place(student))
             except (BlockingIOError, PermissionError):
                 return False
-            except OSError:  # a file system without locks: there is nobody to ask
+            except OSError:  # a file system without locks
                 pass
             self._held.add(student)
         return True
@@ -66,11 +66,11 @@ class Claims:
                 _unlock(self._file, _place(student))
 
     def close(self) -> None:
-        """Give back every claim."""
+        """Release every claim."""
         os.close(self._file)
         self._held.clear()
 
 
 def _place(student: str) -> int:
-    """The byte that stands for a student. Nothing is written there."""
+    """The offset of the byte that stands for a student. Nothing is written there."""
     return int.from_bytes(hashlib.sha256(student.encode("utf-8", "surrogateescape")).digest()[:6], "big")

@@ -1,4 +1,4 @@
-"""Grades a class in this process, by nbgrader's own converter, without what its command does before."""
+"""Grades a class in this process with nbgrader's converter, without the start-up work of nbgrader's command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.grading.environment import import_nbgrader
 
 import_nbgrader()
 
-from nbgrader.apps.autogradeapp import AutogradeApp  # noqa: E402 - only now is it quick
+from nbgrader.apps.autogradeapp import AutogradeApp  # noqa: E402 - import_nbgrader makes this import quick
 from nbgrader.converters import Autograde, NbGraderException  # noqa: E402
 
 from autograder.grading.exporter import SubmissionExporter  # noqa: E402
@@ -28,9 +28,9 @@ class Course:
     """A course folder with its configuration, read as the nbgrader command reads it. Changes the working directory."""
 
     def __init__(self, folder: Path, log: logging.Handler | None = None, require_sandbox: bool = False):
-        """log is given what nbgrader reports as an error; by default that goes nowhere.
+        """log receives nbgrader's errors; by default they are dropped.
 
-        require_sandbox: as the option of that name, whatever the configuration says.
+        require_sandbox: overrides the option of that name in the configuration.
         """
         os.chdir(folder)
         self._app = AutogradeApp()
@@ -70,7 +70,7 @@ class Course:
         jobs: int | None = None,
         dask: str | None = None,
     ) -> Outcome:
-        """Grade the submissions of a stage that have not been graded, all with `force`. Raises CourseProblem.
+        """Grade the submissions of a stage that are not yet graded, or all with `force`. Raises CourseProblem.
 
         dask: the address of a scheduler whose workers grade.
         """
@@ -99,7 +99,7 @@ class Course:
 
 
 class _Converter(Autograde):
-    """nbgrader's, for all of a class or several students by name."""
+    """nbgrader's converter, for a whole class or for several named students."""
 
     watcher: Watcher
     jobs: int | None = None
@@ -108,7 +108,7 @@ class _Converter(Autograde):
 
 
 class _Kept(Watcher):
-    """Passes on what it is told, and keeps the end."""
+    """Forwards every call to another watcher, and keeps the outcome."""
 
     def __init__(self, watcher: Watcher):
         self.outcome: Outcome | None = None

@@ -1,8 +1,8 @@
-"""Grades on the workers of a Dask cluster in place of this machine's processors.
+"""Grades on the workers of a Dask cluster instead of this machine's processors.
 
-A worker needs this package and nothing of the course. For a run it gets the course's notebook of the stage and its
-given.py; with each job, the notebooks that one student handed in and that student's key. There each job goes to a
-grader process of its own (graders.py), in the sandbox of that machine. The secret and the gradebook stay here.
+A worker needs this package and nothing of the course. For each run it receives the course's notebook of the stage and
+its given.py; with each job, one student's notebooks and key. A grader process on the worker's machine (graders.py)
+grades the job in that machine's sandbox. The secret and the gradebook stay on this machine.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from urllib.parse import urlsplit
 from distributed import Client, Future, KilledWorker, as_completed
 
 from autograder.grading.grade import GradingError
-from autograder.grading.graders import Graders, Grading, HandedIn
-from autograder.grading.submission import Graded, submitted_notebook
+from autograder.grading.graders import Graders
+from autograder.grading.submission import Graded, Grading, HandedIn, submitted_notebook
 from autograder.judge.plurals import count
 from autograder.notebooks.document import read_bytes
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import SandboxMissing, find_isolation
 from autograder.stages import Stage, versions
 
-ANSWER_SECONDS = 15.0  # in which a scheduler answers that is there
-AHEAD = 2  # jobs with the workers for each of their threads, so that none waits for this process
+ANSWER_SECONDS = 15.0  # in which a running scheduler answers
+AHEAD = 2  # jobs sent for each of the workers' threads, so that none waits for this process
 
 
 class ClusterProblem(Exception):
@@ -45,14 +45,14 @@ class ClusterProblem(Exception):
 
 
 class Cluster:
-    """Has the methods of Graders, and a cluster's workers do the work."""
+    """Has the methods of Graders; the workers of a cluster do the work."""
 
     def __init__(self, grading: Grading, address: str):
         if not re.fullmatch(r"(?:tcp|tls|wss?)://[^/]+:\d+/?", address):
-            raise ClusterProblem(f"{address} is no address of a Dask scheduler; it looks like tcp://HOST:8786.")
+            raise ClusterProblem(f"{address} is not the address of a Dask scheduler; one looks like tcp://HOST:8786.")
         try:
             there = urlsplit(address)
-            socket.create_connection((there.hostname, there.port), ANSWER_SECONDS).close()  # Dask would go on trying
+            socket.create_connection((there.hostname, there.port), ANSWER_SECONDS).close()  # Dask would keep trying
             self._client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False, name="autograder-grade")
         except (OSError, ValueError) as error:
             raise ClusterProblem(
@@ -67,48 +67,48 @@ class Cluster:
         self._stage = grading.stage
         shared = _pack(grading)
         self._name = hashlib.sha256(shared).hexdigest()
-        # The result of a task, which is run again when the worker that has it ends
+        # The result of a task, so that Dask computes it again when the worker that holds it ends
         self._shared = self._client.submit(_same, shared, key=f"autograder-course-{self._name}")
         self._students: dict[str, str] = {}  # by the keys of their futures
-        self._begun: list[tuple[str, _Job]] = []  # that the scheduler does not know yet
+        self._begun: list[tuple[str, _Job]] = []  # not yet sent to the scheduler
         self._ended = as_completed(loop=self._client.loop)
-        self._came: deque[tuple[str, Callable[[], Graded]]] = deque()
+        self._results: deque[tuple[str, Callable[[], Graded]]] = deque()
 
     def begin(self, student: str, handed_in: HandedIn) -> None:
-        """Have a submission graded; `next` gives what came of it."""
+        """Start to grade a submission; `next` returns its result."""
         try:
             self._begun.append((student, _Job(_notebooks(handed_in.folder, self._stage), handed_in.key)))
         except (NotebookError, OSError) as error:
-            self._came.append((student, partial(_raise, error)))
+            self._results.append((student, partial(_raise, error)))
 
     def next(self) -> tuple[str, Callable[[], Graded]]:
-        """The student whose submission is graded next, and what gives the scores or raises what grading raised."""
-        if not self._came:
+        """The next student whose submission is graded, and a function that returns the scores or raises the error."""
+        if not self._results:
             self._hand_out()
             ended = self._ended.next_batch()
             done = [future for future in ended if future.status == "finished"]
             answers: dict[Future, bytes] = {}
-            with contextlib.suppress(CancelledError):  # without the scheduler
-                answers = dict(zip(done, self._client.gather(done), strict=True))  # all that are there in one message
+            with contextlib.suppress(CancelledError):  # the scheduler has ended
+                answers = dict(zip(done, self._client.gather(done), strict=True))  # all results in one message
             for future in ended:
-                came = partial(_scores, answers[future]) if future in answers else partial(_raise, _why_none(future))
-                self._came.append((self._students.pop(future.key), came))
-        return self._came.popleft()
+                result = partial(_scores, answers[future]) if future in answers else partial(_raise, _why_none(future))
+                self._results.append((self._students.pop(future.key), result))
+        return self._results.popleft()
 
     def _hand_out(self) -> None:
-        """Several in a message, which costs little more than one alone."""
+        """Send the jobs that have begun, all in one message, which costs little more than a message for one."""
         if not self._begun:
             return
         students, jobs = zip(*self._begun, strict=True)
         self._begun.clear()
-        with warnings.catch_warnings():  # to send the notebooks otherwise, which are all that a job has
+        with warnings.catch_warnings():  # it proposes other ways to send the notebooks, which are the whole job
             warnings.filterwarnings("ignore", "Sending large graph")
             futures = self._client.map(_grade, jobs, shared=self._shared, pure=False, batch_size=16)
         self._students |= {future.key: student for future, student in zip(futures, students, strict=True)}
         self._ended.update(futures)
 
     def stop(self) -> None:
-        """Take back every job."""
+        """Cancel every job."""
         self._client.cancel(list(self._ended.futures), force=True)
 
     def close(self) -> None:
@@ -131,10 +131,10 @@ def _raise(error: Exception) -> NoReturn:
 
 def _why_none(future: Future) -> Exception:
     if future.status != "error":
-        return GradingError("the Dask scheduler went away; run it again.")
+        return GradingError("the Dask scheduler ended; run it again.")
     error = future.exception()
     if isinstance(error, KilledWorker):
-        return GradingError("worker after worker ended while it was graded; run it again.")
+        return GradingError("several workers ended while grading it; run it again.")
     return error
 
 
@@ -145,10 +145,10 @@ class _Job:
 
 
 def _notebooks(folder: Path, stage: Stage) -> dict[str, bytes]:
-    """The notebooks that were handed in; NotebookError when there is none, or one cannot be read."""
+    """The contents of the notebooks handed in, by name; NotebookError if there is none or one cannot be read."""
     found = [p for p in folder.iterdir() if p.suffix.lower() == ".ipynb" and p.is_file() and not p.is_symlink()]
     if not found:
-        submitted_notebook(folder, stage)  # says what there is instead
+        submitted_notebook(folder, stage)  # raises an error that names what is there instead
     return {path.name: read_bytes(path) for path in found if not path.name.startswith(".")}
 
 
@@ -170,7 +170,7 @@ def _same(value: bytes) -> bytes:
 
 # On a worker
 
-_runs: dict[str, tuple[Graders, tempfile.TemporaryDirectory]] = {}  # by a digest of what the jobs of a run share
+_runs: dict[str, tuple[Graders, tempfile.TemporaryDirectory]] = {}  # by a digest of what the jobs of the run share
 _guard = threading.Lock()
 
 
@@ -196,7 +196,7 @@ def _graders_for(shared: bytes) -> Graders:
 
 def _begin(shared: _Shared) -> tuple[Graders, tempfile.TemporaryDirectory]:
     if versions.present()[shared.grading.stage.name] != shared.code:
-        raise GradingError("a worker has another version of the checks; install the same on all machines.")
+        raise GradingError("a worker has another version of the checks; install the same version on all machines.")
     there = shared.grading.isolation  # where the command runs
     try:
         isolation = find_isolation()
@@ -216,6 +216,6 @@ def _end(name: str) -> None:
     with _guard:
         graders, folder = _runs.pop(name, (None, None))
     if graders is not None:
-        graders.stop()  # also what a run that was stopped still grades
+        graders.stop()  # a run that was stopped may still be grading
         graders.close()
         folder.cleanup()

@@ -1,7 +1,7 @@
-"""The display run: a submission's own cells run once more, for the text and charts on its page of feedback.
+"""The display run: runs a submission's cells once more, for the text and charts on its page of feedback.
 
-It is off unless the course asks for it, comes after the scores, and decides none. The cells run in a new process of
-the worker's sandbox, under the worker's limits.
+It is off unless the course turns it on, runs after the scores are decided, and changes none. The cells run in a new
+worker process in the same sandbox, under the same limits.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Shown:
-    """The outputs of each cell, by its label, and why there are not all of them."""
+    """The outputs of each cell, by its label, and why some are missing, if any are."""
 
     outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     problem: str = ""
 
 
 def show(cells: list[Cell], given: Path | None, start_worker: Callable[[Path | None], Worker], seconds: float) -> Shown:
-    """Run the cells, for so many seconds at most. Whatever goes wrong is the result's `problem`."""
+    """Run the cells for at most `seconds`. Whatever goes wrong is the result's `problem`."""
     until = time.monotonic() + seconds
     outputs: dict[str, list[dict[str, Any]]] = {}
     room = MAX_NOTEBOOK
@@ -42,13 +42,13 @@ def show(cells: list[Cell], given: Path | None, start_worker: Callable[[Path | N
                     outputs[cell.label] = kept.all()
     except WorkerGone as gone:
         return Shown(outputs, f"the {seconds:g} s for them are used up" if gone.timed_out else gone.reason)
-    except Exception as error:  # of the sandbox, or of a reply that is none
+    except Exception as error:  # from the sandbox, or from a malformed reply
         return Shown(outputs, f"the process that runs them failed ({type(error).__name__})")
     return Shown(outputs)
 
 
 def _looked_through(value: Any, room: int) -> Kept:
-    """What may be kept of a reply. It comes from the student's process, so its word is not taken."""
+    """The outputs of a reply that may be kept. The student's process sent them, so they are checked again."""
     kept = Kept(room)
     for output in value["outputs"]:
         kept.add(output["output_type"], output)

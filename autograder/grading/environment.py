@@ -9,7 +9,7 @@ import warnings
 
 
 def put_own_programs_on_path() -> None:
-    """Make the programs of this Python environment found first, also when its folder was not activated."""
+    """Put the programs of this Python environment first on PATH, even if the environment is not activated."""
     own = sysconfig.get_path("scripts")
     parts = os.environ.get("PATH", "").split(os.pathsep)
     if parts[0] != own:
@@ -17,15 +17,15 @@ def put_own_programs_on_path() -> None:
 
 
 def silence_known_warnings() -> None:
-    """nbgrader's models make recent SQLAlchemy releases warn at every new submission, of nothing that matters here."""
+    """Silence a harmless warning that nbgrader's models cause in recent SQLAlchemy releases at each new submission."""
     warnings.filterwarnings("ignore", message="Object of type .* not in session", module=r"nbgrader\.api")
 
 
 def import_nbgrader() -> None:
     """Import nbgrader in half the time.
 
-    Half of it goes into rfc3987_syntax, with which jsonschema checks internationalized addresses (the format "iri"),
-    as it says itself when the package is not there. No schema of a notebook has such a thing.
+    The other half goes into rfc3987_syntax, which jsonschema imports if it is installed, to check the format "iri". No
+    schema of a notebook uses that format.
     """
     if "nbgrader" in sys.modules:
         return

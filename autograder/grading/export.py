@@ -1,4 +1,4 @@
-"""`nbgrader export`: grades.csv, in which a score that is not there is no 0. nbgrader_config.py names the plugin."""
+"""The plugin for `nbgrader export`: writes grades.csv, where a missing score is not a 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRADED, BY_HAND, NOT_GRADED, NOT_HANDED_IN = "graded", "to be graded by hand", "
 
 
 class GradesExport(ExportPlugin):
-    """nbgrader's columns, and the status. What was not handed in has 0 points; what was not graded has none yet.
+    """nbgrader's columns, and the status. Work not handed in has 0 points; work not yet graded has no score.
 
     Assignments that nobody handed in are left out.
     """

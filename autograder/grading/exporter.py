@@ -1,4 +1,4 @@
-"""Where nbgrader's configuration names the course's grading, which takes the place of nbgrader's loop."""
+"""The exporter that nbgrader's configuration names; it puts the course's grading in place of nbgrader's loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autograder.grading.patches import find_submissions_with, grade_with
 
 
 class SubmissionExporter(NotebookExporter):
-    """Made once by each converter, before its first submission; exports nothing itself."""
+    """Each converter makes one before its first submission; it exports nothing itself."""
 
     require_sandbox = Bool(False, help="Grade nothing without a sandbox (bubblewrap or Landlock).").tag(config=True)
     allow_unsandboxed = Bool(False, help="Let root grade without a sandbox too.").tag(config=True)
@@ -43,16 +43,16 @@ class SubmissionExporter(NotebookExporter):
 
 
 def _take_in_folders(converter: Autograde) -> bool:
-    """Every folder that was handed in; which of them can be graded, Batch says. False when there is none.
+    """Take every folder that was handed in; Batch decides which can be graded. False if there is none.
 
-    nbgrader stops where no folder holds a notebook, and the scores of what was handed in earlier would stay.
+    nbgrader itself stops if no folder holds a notebook, and the scores of earlier submissions would stay.
     """
     ours = issubclass(converter.exporter_class, SubmissionExporter)
     converter.notebooks = []
     try:
         converter.assignments = {folder: [] for folder in folders_of(converter)} if ours else {}
     except CourseProblem as problem:
-        converter.log.error(str(problem))  # nbgrader's command ends without a word
+        converter.log.error(str(problem))  # nbgrader's command ends without a message
         raise
     return bool(converter.assignments)
 

@@ -1,4 +1,4 @@
-"""What goes into each place of the course's notebook: the student's code or answer, or the course's own cell."""
+"""Fills each place of the course's notebook with the student's code or answer, or with the course's own cell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.notebooks.sorting import MAX_CELL, text_of
 
 
 def fill(place: Place, notes: Notes, own_charts: bool) -> str:
-    """The source of the trusted cell of a place."""
+    """The source of the trusted cell at a place."""
     if place.kind == "solution":
         return _solution(place, notes)
     if place.kind == "written":
@@ -42,7 +42,7 @@ def _solution(place: Place, notes: Notes) -> str:
 
 
 def _answer(place: Place, notes: Notes) -> str:
-    """The question, with what was written in its cell, or in its cells when it was split into several."""
+    """The question with its answer, from one cell or from the several that the student split it into."""
     question = place.source.split(TEXT_STUB)[0]
     is_split = len(place.submitted) > 1
     written = [_without_question(cell.source, question, is_split) for cell in place.submitted]
@@ -57,16 +57,16 @@ def _answer(place: Place, notes: Notes) -> str:
     if len(text) > MAX_CELL:
         notes.add("too-large", f"The answer {place.call} was cut after {MAX_CELL} characters.", place.call)
         text = text[:MAX_CELL]
-    # The course's own text may be rendered
+    # Only the question is the course's text, so only it stays Markdown
     return (question if any(whole for _, whole in written) else "") + rendered_markdown(text)
 
 
 def _without_question(source: str, question: str, is_split: bool) -> tuple[str, bool]:
-    """What of a cell is the student's, and whether the question stood above it."""
+    """The student's part of a cell, and whether the question was above it."""
     if source.startswith(question):
         return source[len(question) :], True
     if is_split and source.strip() and text_of(question).startswith(text_of(source)):
-        return "", True  # the upper half of the cell, or less of it
+        return "", True  # only the beginning of the cell
     return source, False
 
 

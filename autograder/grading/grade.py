@@ -1,6 +1,6 @@
-"""Grades one submission's code: runs its cells in a worker, judges every check from here.
+"""Grades one submission's code: runs its cells in a worker, and judges every check in this process.
 
-The one way a score comes about, whoever asks: a class at once, `autograder test`.
+All scores are decided here, for a class and for `autograder test`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _NOT_PARSED = ("SyntaxError", "IndentationError", "TabError")
 
 
 class GradingError(RuntimeError):
-    """The grader itself cannot do its work; no fault of the student's, so it gives no score."""
+    """The grader itself failed. That is not the student's fault, so there is no score."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds of wall time. They end what would not end by itself; no score depends on them otherwise."""
+    """Seconds of wall time. They stop code that would not end by itself; no score depends on them otherwise."""
 
     cell: float = 60.0
     call: float = CALL_SECONDS
-    call_after_timeout: float = 2.0  # what looped once will loop again; an honest call takes a tenth of that
+    call_after_timeout: float = 2.0  # code that looped will loop again; an honest call takes a tenth of this
     total: float = 150.0
 
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """What came out of a submission: one result a check, in the checks' order, and what the grader has to say."""
+    """The result of each check, in the checks' order, and the grader's notes."""
 
     results: tuple[Result, ...]
     notes: tuple[Note, ...]
@@ -70,11 +70,11 @@ def grade_submission(
 ) -> SubmissionResult:
     """Run the cells, then every check of the stage, or those of `checks`.
 
-    seed_of gives the seed of a check's inputs by its id. A check in which the student's process ends, or does not
-    answer in time, is failed with that reason; the next has a new process. A cause is told once: a later failure that
-    has it says which check it follows from. hide_inputs keeps what the student's code
-    says about hidden inputs out of every message. on_cell_error is called with a sentence about each cell that does not
-    run through, on_result after each check.
+    seed_of returns the seed of a check's inputs, given the check's id. A check in which the student's process ends or
+    does not answer in time fails with that reason, and the next check gets a new process. Each cause is explained once:
+    a later failure with the same cause names the check that explains it. hide_inputs keeps what the student's code says
+    about hidden inputs out of every message. on_cell_error is called with a sentence about each cell that fails,
+    on_result after each check.
     """
     session = _Session(cells, stage, given_path, start_worker, limits or Limits(), hide_inputs, on_cell_error)
     results: list[Result] = []
@@ -107,25 +107,25 @@ def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Res
 
 
 def _top(place: str) -> str:
-    """The function or class that a place is, or is in."""
+    """The top-level function or class of a place."""
     return place.partition(".")[0]
 
 
 def _missing_name(error: dict[str, Any]) -> str:
-    """The function that is asked for, or that one of the student's calls, and that is not there."""
+    """The name that a NameError says is not defined: a function that a check or the student's code calls."""
     found = re.match(r"name '(\w+)' is not defined", error["message"]) if error["type"] == "NameError" else None
     return found.group(1) if found else ""
 
 
 class _Session:
-    """The student's process, begun anew when it ends, and the time that is left."""
+    """The student's process, which is replaced when it ends, and the remaining time."""
 
     def __init__(self, cells, stage: Stage, given_path, start_worker, limits: Limits, hide_inputs: bool, on_cell_error):
         self._all: tuple[Cell, ...] = tuple(cells)
         self._defined = [(cell, set(_DEFINED.findall(cell.source))) for cell in self._all]
         self._seen = {cell.label: seen_as(cell.source, cell.label) for cell in self._all}
         self._none = not any(names & set(stage.functions) for _, names in self._defined)
-        self._cells: list[Cell] = list(cells)  # but those that end the process
+        self._cells: list[Cell] = list(cells)  # without those that ended the process
         self._on_cell_error = on_cell_error
         self._given_path = given_path
         self._start_worker = start_worker
@@ -134,9 +134,9 @@ class _Session:
         self._call_seconds = limits.call
         self._worker: Worker | None = None
         self.notes = Notes()
-        self.stopped: dict[str, list[str]] = {}  # by reason, the checks in which the process ended or did not answer
-        self.cell_errors: dict[str, str] = {}  # by label, of the cells that did not run through
-        self.not_parsed: set[str] = set()  # those of them that are not valid Python
+        self.stopped: dict[str, list[str]] = {}  # by reason, the checks in which it ended or was too slow
+        self.cell_errors: dict[str, str] = {}  # by label, of the cells that failed
+        self.not_parsed: set[str] = set()  # the labels of those that are not valid Python
         self.started = time.monotonic()
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class _Session:
         return left
 
     def perform(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask the student's process, as a Student does."""
+        """Send a request of a Student to the student's process."""
         assert self._worker is not None
         try:
             doing = f"running {request['name']}" if "name" in request else "answering"
@@ -160,13 +160,13 @@ class _Session:
             if gone.timed_out:
                 self._call_seconds = min(self._call_seconds, self._limits.call_after_timeout)
             raise
-        reply = self._told(reply)
+        reply = self._for_student(reply)
         if (error := reply.get("error")) and (name := _missing_name(error)):
             return reply | {"error": error | self._why_missing(name)}
         return reply
 
-    def _told(self, reply: dict[str, Any]) -> dict[str, Any]:
-        """The reply without what is hidden; where it tells of an error, with the cell called what a student sees."""
+    def _for_student(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply without hidden inputs; the cell of an error gets the name that the student sees."""
         reply = self._hide(reply) if self._hide else reply
         where = (reply.get("error") or {}).get("where")
         if not where:
@@ -175,7 +175,7 @@ class _Session:
         return reply | {"error": reply["error"] | {"where": where}}
 
     def _why_missing(self, name: str) -> dict[str, Any]:
-        """The error of the cell that would have defined the name; an empty sentence where there is none."""
+        """The error of the cell that should have defined the name; an empty sentence if there is none."""
         found = self._defining(name)
         label = next((label for label in reversed(found) if label in self.cell_errors), "")
         because = self.cell_errors.get(label, "")
@@ -184,7 +184,7 @@ class _Session:
         return {"because": because, "not_parsed": label in self.not_parsed}
 
     def beginning_below(self, result: Result, earlier: Iterable[Result]) -> Result:
-        """The result; where its cause is not known and a function that its own uses fails too, with that to look at."""
+        """The result; if its cause is unknown and a function that it builds on fails too, with a hint to that."""
         if result.passed or result.roots or not result.places:
             return result
         first = _top(result.places[0])
@@ -198,7 +198,7 @@ class _Session:
         return replace(result, look=in_lines(look))
 
     def _used_by(self, function: str) -> set[str]:
-        """The names that a function of the student's uses, and what those use that the notebook defines."""
+        """The names that a student's function uses, directly or through other functions of the notebook."""
         names, left = {function}, self._defined
         while reached := [cell for cell, defined in left if defined & names]:
             left = [(cell, defined) for cell, defined in left if cell not in reached]
@@ -206,14 +206,14 @@ class _Session:
         return names - {function}
 
     def _defining(self, name: str) -> list[str]:
-        """The labels of the cells that define a function or a class, also of those that are not valid Python."""
+        """The labels of the cells that define a function or class, even if they are not valid Python."""
         return [cell.label for cell, names in self._defined if name in names]
 
     def renew(self, other_hashes: bool) -> None:
-        """End the process and begin another; with `other_hashes`, also with another day and another folder."""
+        """Replace the process; with `other_hashes`, the new one also has another date and another folder."""
         if self._worker is not None and not self._worker.closed:
             self._left()
-            with contextlib.suppress(WorkerGone, OSError):  # then it is begun as the first was
+            with contextlib.suppress(WorkerGone, OSError):  # then it is started as the first was
                 self._worker.begin_anew(other_hashes)
                 if other_hashes:
                     self._worker.request({"op": "go_elsewhere"})
@@ -221,7 +221,7 @@ class _Session:
         self.ensure_worker()
 
     def ensure_worker(self) -> None:
-        """A process in which all cells have run, but those that ended it."""
+        """Start a process, if there is none, and run all cells except those that end it."""
         while self._worker is None or self._worker.closed:
             self._left()
             self._begin()
@@ -230,7 +230,7 @@ class _Session:
         first = self._worker is None
         try:
             self._worker = self._start_worker(self._given_path)
-        except (WorkerGone, OSError):  # a sandbox that the system ended, or that it had no room for at this moment
+        except (WorkerGone, OSError):  # the system ended the sandbox, or had no room for it at this moment
             self._worker = self._start_once_more()
         self._run_cells(self._worker, first)
 
@@ -241,7 +241,7 @@ class _Session:
             raise GradingError(f"the grader's worker does not start: {error}") from None
 
     def _run_cells(self, worker: Worker, first: bool) -> None:
-        """first: whether what goes wrong is to be noted; it will go wrong in every process."""
+        """first: note the errors of cells, which occur in every process, this time only."""
         if worker.given_error:
             raise GradingError(worker.given_error)
         for cell in list(self._cells):
@@ -256,7 +256,7 @@ class _Session:
                 self._note_cell_error(cell, error)
 
     def _note_cell_error(self, cell: Cell, error: dict[str, Any]) -> None:
-        error = self._told({"error": error})["error"]
+        error = self._for_student({"error": error})["error"]
         described = StudentError(called(self._seen[cell.label]), error)
         if described.type in _NOT_PARSED:
             self.not_parsed.add(cell.label)
@@ -271,7 +271,7 @@ class _Session:
 
 
 class _Hide:
-    """Takes out of what the student's process says about an error what could be an input, or is not in its cells."""
+    """Removes from an error of the student's process what could be an input, or is not from its cells."""
 
     _BRACKETED = re.compile(r"\[[^\[\]]*\d[^\[\]]*\]?|array\(.*", re.DOTALL)
     _NESTED = re.compile(r"\[[\[\].,\s]*\.\.\.[\[\].,\s]*")

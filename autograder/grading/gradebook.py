@@ -1,7 +1,7 @@
-"""What the grader reads from nbgrader's gradebook and stores in it: the rows that nbgrader's own steps write.
+"""Reads from nbgrader's gradebook and stores in it the same rows that nbgrader's own steps write.
 
-nbgrader stores a submission cell by cell, with hundreds of queries. Here one engine serves a class, and a submission is
-one transaction of a few statements, so that it is stored whole or not at all.
+nbgrader stores a submission cell by cell, with hundreds of queries. Here one engine serves a class, and each submission
+is one transaction of a few statements, so it is stored whole or not at all.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from autograder.grading.scores import ForGradebook
 
 
 class UnknownStudent(Exception):
-    """The course lets no student be added, and does not know this one."""
+    """The gradebook does not know this student, and the course does not let students be added."""
 
 
 class ClassGradebook:
-    """The gradebook of one course, for one notebook of one assignment. MissingEntry when it does not know that.
+    """The gradebook of one course, for one notebook of one assignment. Raises MissingEntry if it does not know that.
 
-    parent: whose configuration says what penalty a late submission has.
+    parent: its configuration sets the penalty of late submissions.
     """
 
     def __init__(self, db_url: str, course_id: str, assignment: str, notebook: str, parent: Configurable | None = None):
@@ -40,7 +40,7 @@ class ClassGradebook:
         try:
             found = self._gradebook.find_notebook(notebook, assignment)
             self._notebook, self._assignment, self._due = found.id, found.assignment.id, found.assignment.duedate
-            self.points = {cell.name: float(cell.max_score) for cell in found.grade_cells}  # the most of each cell
+            self.points = {cell.name: float(cell.max_score) for cell in found.grade_cells}  # the maximum of each cell
             self._graded = {cell.name: cell.id for cell in found.grade_cells}
             self._commented = {cell.name: cell.id for cell in found.solution_cells}
             self._gradebook.db.remove()
@@ -52,7 +52,7 @@ class ClassGradebook:
         self._gradebook.close()
 
     def overwrite(self, source_notebook: dict[str, Any]) -> dict[str, Any]:
-        """The course's notebook with what the gradebook knows better: points, checksums, and what is locked."""
+        """The course's notebook with the points, checksums and locks that the gradebook has."""
         notebook, resources = reads(json.dumps(source_notebook)), {"nbgrader": self._about}
         for step in (OverwriteKernelspec(), OverwriteCells()):
             notebook, resources = step.preprocess(notebook, resources)
@@ -61,28 +61,28 @@ class ClassGradebook:
     def store(
         self,
         student: str,
-        came: ForGradebook,
+        graded: ForGradebook,
         handed_in_at: datetime | None = None,
         unchanged: Container[str] = (),
         create_student: bool = True,
     ) -> None:
         """Store the scores of a submission, in place of those of an earlier one.
 
-        What a person gave stays, and has to be looked at again. unchanged: answers that are what they were when a
-        person graded them, and need not be. Raises UnknownStudent.
+        Points given by hand stay, and need to be reviewed. unchanged: answers that are the same as when a person graded
+        them, and need no review. Raises UnknownStudent.
         """
-        if self._store(student, came, handed_in_at, unchanged, create_student):
+        if self._store(student, graded, handed_in_at, unchanged, create_student):
             self._penalize(student)
 
     def _store(self, *submission: Any) -> bool:
         """Whether the submission may be late."""
         try:
             return self._store_at_once(*submission)
-        except IntegrityError:  # another process stored the same student just now, for another assignment
+        except IntegrityError:  # another process has just added the same student, for another assignment
             return self._store_at_once(*submission)
 
-    def _store_at_once(self, student, came, handed_in_at, unchanged, create_student) -> bool:
-        comments = {cell: "No response." if name in came.unanswered else None for name, cell in self._commented.items()}
+    def _store_at_once(self, student, new, handed_in_at, unchanged, create_student) -> bool:
+        comments = {cell: "No response." if name in new.unanswered else None for name, cell in self._commented.items()}
         with self._gradebook.engine.begin() as connection:
             before = self._find(connection, student)
             notebook = before and before.notebook
@@ -102,7 +102,7 @@ class ClassGradebook:
                 connection.execute(_SET_PENALTY, {"which": notebook})
             rows: list[dict[str, Any]] = []
             for name, cell in self._graded.items():
-                score, row = came.scores[name], graded.get(cell)
+                score, row = new.scores[name], graded.get(cell)
                 to_do = score is None
                 if row is not None and row.manual_score is not None:
                     to_do = row.needs_manual_grade or name not in unchanged
@@ -116,7 +116,7 @@ class ClassGradebook:
         return at is not None and self._due is not None and at > self._due
 
     def _add_submission(self, connection: Connection, student: str, handed_in_at: datetime | None, new: bool) -> str:
-        """The id of its notebook. new: whether the gradebook has to get the student too."""
+        """Add a submission; returns the id of its notebook. new: whether to add the student too."""
         if new:
             connection.execute(_ADD_STUDENT, {"id": student})
         values = {"assignment_id": self._assignment, "student_id": student, "timestamp": handed_in_at}
@@ -126,13 +126,13 @@ class ClassGradebook:
         return notebook
 
     def _penalize(self, student: str) -> None:
-        """As nbgrader's AssignLatePenalties, which opens the gradebook anew."""
+        """Set the late penalty as nbgrader's AssignLatePenalties does, but without opening the gradebook again."""
         assignment = self._about["assignment"]
         try:
             late = self._gradebook.find_submission(assignment, student).total_seconds_late
             notebook = self._gradebook.find_submission_notebook(self._about["notebook"], assignment, student)
             penalty = None
-            if late > 0:  # not by an extension
+            if late > 0:  # an extension may make it 0
                 penalty = self._late.plugin_inst.late_submission_penalty(student, notebook.score, late)
             if penalty is not None:
                 notebook.late_submission_penalty = min(max(0, penalty), notebook.score)
@@ -141,10 +141,10 @@ class ClassGradebook:
             self._gradebook.db.remove()
 
     def reset(self, student: str, handed_in_at: datetime | None = None, *, add: bool, create_student: bool) -> None:
-        """Take back what an earlier grading found, so that no old score survives a grading that fails.
+        """Remove the scores of an earlier grading, so that no old score survives a grading that fails.
 
-        What a person gave stays: manual scores, extra credit, comments. Until there is a new score, a person has to
-        look at it. add: also a submission that is not there yet.
+        What a person entered stays: manual scores, extra credit, comments. It needs review until there is a new score.
+        add: whether to add a submission that the gradebook does not have yet.
         """
         with self._gradebook.engine.connect() as connection:
             found = self._find(connection, student)
@@ -152,9 +152,9 @@ class ClassGradebook:
             self._store(student, ForGradebook(dict.fromkeys(self.points)), handed_in_at, (), create_student)
 
     def _find(self, connection: Connection, student: str) -> Any:
-        """The ids of a student's submission and of its notebook, and the time, each None when there is none.
+        """The ids of a student's submission and its notebook, and the time; each is None if there is none.
 
-        None when there is no student.
+        Returns None if the gradebook does not know the student.
         """
         values = {"student": student, "assignment": self._assignment, "of": self._notebook}
         return connection.execute(_FIND, values).first()
@@ -169,8 +169,8 @@ def _execute(connection: Connection, statement: Any, rows: list[dict[str, Any]])
         connection.execute(statement, rows)
 
 
-# One object each for the life of the process, so that SQLAlchemy compiles each once. The indexes of both tables begin
-# with the cell's id, so every search names it.
+# Each statement is one object for the life of the process, so that SQLAlchemy compiles it once. The indexes of both
+# tables begin with the cell's id, so every query names it.
 _STUDENT, _SUBMISSION, _NOTEBOOK = (c.__table__ for c in (Student, SubmittedAssignment, SubmittedNotebook))
 _GRADE, _COMMENT = Grade.__table__, Comment.__table__
 

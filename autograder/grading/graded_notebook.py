@@ -1,4 +1,4 @@
-"""The notebook of a graded submission, as it is written, with each check's message and score in its cell."""
+"""The notebook of a graded submission, with each check's message and score in its cell."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def graded_notebook(
     shown: Mapping[str, list[dict[str, Any]]],
     rubrics: Mapping[str, str],
 ) -> str:
-    """The JSON of the trusted notebook with its results, by the checks' ids.
+    """The JSON of the trusted notebook with the results put in.
 
-    version: of the checks. shown: outputs of the display run, by cell id. rubrics: by the question's name.
+    results: by the check's id. version: of the checks. shown: outputs of the display run, by cell id. rubrics: by the
+    question's name.
     """
     when = now()
     cells = []
@@ -39,12 +40,12 @@ def graded_notebook(
         elif cell["cell_type"] == "code":
             cell = {**cell, "outputs": shown.get(cell["id"], [])}
         cells += [cell, *_rubric(cell, rubrics)]
-    # On one line: with an indent, Python writes JSON ten times as slowly
+    # On one line, because Python writes JSON with an indent ten times more slowly
     return json.dumps({**trusted, "cells": cells}, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _rubric(cell: dict[str, Any], rubrics: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """What points are given for, after an answer: for the assistant alone, so the page of feedback leaves it out."""
+    """The rubric below an answer. It is for the assistant alone, so the page of feedback leaves it out."""
     name = cell["metadata"].get("nbgrader", {}).get("grade_id")
     if name in rubrics:
         metadata = {"autograder": {"rubric": True}}

@@ -1,8 +1,8 @@
-"""Processes that grade submissions beside the command.
+"""Processes that grade submissions for the command.
 
-Judging takes about as long as the students' code does, and threads of one process would judge one after the other. A
-grader gets what all submissions of a run share, then one submission after the other; it gives what it found. It has one
-sandbox, which it uses again, and ends with the command, however that ends.
+Judging takes about as long as the students' code, and threads of one process would judge in sequence. A grader receives
+what all submissions of a run share, then one submission at a time, and returns the result of each. It reuses one
+sandbox, and ends with the command, however that ends.
 """
 
 from __future__ import annotations
@@ -17,65 +17,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from autograder.grading.grade import GradingError, Limits
+from autograder.grading.grade import GradingError
 from autograder.grading.machine import default_jobs
-from autograder.grading.submission import Graded, Job, grade
+from autograder.grading.submission import Graded, Grading, HandedIn, grade
 from autograder.sandbox.client import Worker
-from autograder.sandbox.isolation import Isolation
 from autograder.sandbox.processes import Processes, new_processes
-from autograder.stages import Stage
 from autograder.worker import limits
 
 _END_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class HandedIn:
-    """What one student handed in, and the key that the student's inputs are drawn from."""
-
-    folder: Path
-    key: bytes
-
-
-@dataclass(frozen=True)
-class Grading:
-    """What the scores of all submissions of a run depend on."""
-
-    course: Path
-    stage: Stage
-    source_notebook: dict[str, Any]
-    points: Mapping[str, float]  # the most of each cell, as the gradebook has them
-    given: Path | None
-    limits: Limits | None
-    isolation: Isolation  # as the command found it: no grader looks again
-    display_seconds: float | None  # None: no display run
-    allow_unsandboxed: bool = False  # also where root grades; for machines that find a sandbox of their own
-
-    def job(self, handed_in: HandedIn, start_worker: Callable[[Path | None], Worker]) -> Job:
-        return Job(
-            stage=self.stage,
-            folder=handed_in.folder,
-            key=handed_in.key,
-            source_notebook=self.source_notebook,
-            given=self.given,
-            start_worker=start_worker,
-            points=self.points,
-            isolation=self.isolation.missing or self.isolation.mode,
-            limits=self.limits,
-            display_seconds=self.display_seconds,
-        )
-
-
 class Graders:
-    """As many graders as threads ask at the same time; `begin` and `next` bring so many threads of their own.
+    """As many graders as threads call `grade` at the same time; `begin` and `next` use `jobs` threads of their own.
 
-    jobs: how many submissions are graded at a time, as many as this machine can if None.
+    jobs: how many submissions are graded at a time; None means as many as this machine can.
     """
 
     notice = ""
@@ -83,7 +43,7 @@ class Graders:
     def __init__(self, grading: Grading, jobs: int | None = None):
         self._grading = grading
         jobs = jobs or default_jobs()
-        self.window = jobs + 2  # how many may be begun and not taken, so that no grader waits for the command
+        self.window = jobs + 2  # begun and not yet returned by `next`, so that no grader waits for the command
         self._threads = ThreadPoolExecutor(jobs)
         self._ended: queue.SimpleQueue[tuple[str, Future[Graded]]] = queue.SimpleQueue()
         self._all: list[_Grader] = []
@@ -92,16 +52,16 @@ class Graders:
         self._guard = threading.Lock()
 
     def begin(self, student: str, handed_in: HandedIn) -> None:
-        """Have a submission graded; `next` gives what came of it."""
+        """Start to grade a submission; `next` returns its result."""
         self._threads.submit(self.grade, handed_in).add_done_callback(lambda ended: self._ended.put((student, ended)))
 
     def next(self) -> tuple[str, Callable[[], Graded]]:
-        """The student whose submission is graded next, and what gives the scores or raises as `grade` does."""
+        """The student whose submission is graded next, and a function that returns or raises what `grade` does."""
         student, ended = self._ended.get()
         return student, ended.result
 
     def grade(self, handed_in: HandedIn) -> Graded:
-        """The scores; raises what grading raised, and GradingError when the grader ends."""
+        """The scores; raises what grading raised, or GradingError if the grader ends."""
         grader = self._take()
         try:
             ok, value = grader.ask(handed_in)
@@ -130,7 +90,7 @@ class Graders:
             raise GradingError("the run was stopped")
 
     def stop(self) -> None:
-        """End every grader, whatever it does; whoever waits for one gets GradingError."""
+        """End every grader immediately; threads that wait for one get GradingError."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._guard:
             self._stopped = True
@@ -138,7 +98,7 @@ class Graders:
                 grader.stop()
 
     def close(self) -> None:
-        """End the graders. To be called when nobody waits for one."""
+        """End the graders. Call it when no thread waits for one."""
         self._threads.shutdown()
         for grader in self._all:
             grader.stop()
@@ -198,18 +158,18 @@ def main() -> None:
     asked: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_take_in, args=(requests, asked), daemon=True).start()
     grading: Grading = asked.get()
-    gc.freeze()  # what is imported stays, and is looked through no more
+    gc.freeze()  # the imported modules stay, so the collector need not scan them
     with contextlib.ExitStack() as at_the_end:
         start_worker = _Starter(grading, at_the_end)
         while True:
-            replies.write(_answer(grading.job(asked.get(), start_worker)))
+            replies.write(_answer(grading, asked.get(), start_worker))
             replies.flush()
 
 
 def limit_memory() -> None:
-    """Let this process take so much memory and no more, whatever a submission makes of it, where the system can.
+    """Limit the memory of this process, whatever a submission makes it do, where the system supports that.
 
-    A soft limit, which the student's process, a child of this one, replaces by its own.
+    It is a soft limit, which the student's process, a child of this one, replaces with its own.
     """
     try:
         import resource
@@ -227,7 +187,7 @@ def _end(number: int, frame: object) -> NoReturn:
 
 
 def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
-    """Until the command wants no more, or has ended, whatever is being graded then."""
+    """Receive submissions until the command closes the pipe or ends; then end, even in the middle of grading."""
     with contextlib.suppress(EOFError, pickle.UnpicklingError):
         while True:
             asked.put(pickle.load(requests))
@@ -237,7 +197,7 @@ def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
 
 
 class _Starter:
-    """Starts workers one after the other in the processes of one sandbox."""
+    """Starts one worker at a time in the processes of one sandbox."""
 
     def __init__(self, grading: Grading, at_the_end: contextlib.ExitStack):
         self._grading, self._at_the_end = grading, at_the_end
@@ -250,10 +210,10 @@ class _Starter:
         return Worker(processes=self._processes)
 
 
-def _answer(job: Job) -> bytes:
+def _answer(grading: Grading, handed_in: HandedIn, start_worker: _Starter) -> bytes:
     """(True, the scores) or (False, the error), for pickle.load."""
     try:
-        return pickle.dumps((True, grade(job)))
+        return pickle.dumps((True, grade(grading, handed_in, start_worker)))
     except MemoryError:
         return _as_answer(GradingError("grading it takes more memory than is allowed; look at what its notebook holds"))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What may lie in a submission's folder beside the notebook, before any of it is used."""
+"""Checks a submission's folder and its timestamp before anything in it is used."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from nbgrader.utils import as_timezone, parse_utc
 
-_LARGEST_COPIED = 2**20  # bytes of a file that is copied along with a submission
+_LARGEST_COPIED = 2**20  # bytes
 
 
 def may_be_copied(folder: Path, name: str) -> bool:
-    """Whether a file that a student handed in may be copied to the graded folder: one that no link leads to."""
+    """Whether a file that a student handed in may be copied to the graded folder: small, readable and not a link."""
     path = folder / name
     if not path.is_file() or not os.access(path, os.R_OK) or path.stat().st_size > _LARGEST_COPIED:
         return False
@@ -22,7 +22,7 @@ def may_be_copied(folder: Path, name: str) -> bool:
 
 
 def folder_problem(folder: Path) -> str | None:
-    """Why a submission's folder cannot even be looked into, in a sentence with the remedy; None where it can."""
+    """Why a submission's folder cannot be used, in a sentence with the remedy; None if it can."""
     try:
         return _problem(folder)
     except OSError as error:
@@ -34,7 +34,7 @@ def _problem(folder: Path) -> str | None:
     if not name.isprintable() or len(os.fsencode(name)) > 200:
         return "the name of the student's folder has characters that cannot be shown, or too many; rename it"
     if glob.has_magic(str(folder)):
-        return "the folder's name holds one of * ? [ ]; rename it"
+        return "the folder's path contains *, ?, [ or ]; rename it"
     if folder.is_symlink() or folder.parent.is_symlink():
         return "the folder is a link to another one; put the submission itself there"
     os.listdir(folder)
@@ -52,16 +52,16 @@ def _problem(folder: Path) -> str | None:
 
 
 def handed_in_at(folder: Path) -> datetime | None:
-    """The time in a folder's timestamp.txt, in UTC and without a zone; None where there is none."""
+    """The time in a folder's timestamp.txt, in UTC and without a zone; None if there is none."""
     stamp = folder / "timestamp.txt"
     text = stamp.read_text(encoding="utf-8").strip() if stamp.is_file() else ""
     return parse_time(text) if text else None
 
 
 def parse_time(text: str) -> datetime:
-    """A time as text in UTC, without a zone; ValueError when it is none, or in a zone that is not known.
+    """Parse a time to UTC, without a zone; raises ValueError if it is not a time or its zone is unknown.
 
-    nbgrader's parser takes the zone +0100 for 100 seconds, and one that it does not know for UTC.
+    nbgrader's own parser reads the zone +0100 as 100 seconds, and an unknown zone as UTC.
     """
     *_, zone = parts = text.split(" ")
     if len(parts) == 3:

@@ -1,4 +1,4 @@
-"""How many submissions this machine can grade at a time, by its processors and its memory."""
+"""How many submissions this machine can grade at a time, given its processors and memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from autograder.toolkit.threads import processors
 from autograder.worker.limits import memory_bytes
 
-CGROUP = Path("/sys/fs/cgroup")  # where a container's share of the machine is written
+CGROUP = Path("/sys/fs/cgroup")  # where the limits of a container are
 JOBS = "AUTOGRADER_JOBS"  # environment variable: how many submissions are graded at the same time
 
 
 def default_jobs() -> int:
-    """AUTOGRADER_JOBS if it is set to a number, else as many as may run at a time, if there is memory for so many."""
+    """AUTOGRADER_JOBS if it is a number; otherwise as many as there are processors and memory for."""
     chosen = os.environ.get(JOBS, "")
     if chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
@@ -22,7 +22,7 @@ def default_jobs() -> int:
 
 
 def _processors() -> int:
-    """The processors that this process may use: `taskset`, batch schedulers and containers leave it fewer."""
+    """The processors that this process may use, which `taskset`, batch schedulers and containers can limit."""
     cores = processors()
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # of cgroups, version 2 and 1
         with contextlib.suppress(OSError, ValueError):
@@ -33,13 +33,13 @@ def _processors() -> int:
 
 
 def _workers_that_fit() -> int:
-    """How many workers may use all that they are allowed to without more than the memory there is."""
+    """How many workers fit into memory if each uses all that it is allowed."""
     memory = _memory()
     return max(1, round(memory / memory_bytes())) if memory else 1000
 
 
 def _memory() -> int | None:
-    """The memory that this process may use, in bytes; None where the system does not say."""
+    """The memory that this process may use, in bytes; None if the system does not say."""
     found = []
     with contextlib.suppress(AttributeError, OSError, ValueError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -50,5 +50,5 @@ def _memory() -> int | None:
 
 
 def _numbers(name: str) -> list[int]:
-    """Raises ValueError where the file says "max"."""
+    """The numbers in a file of the cgroup; raises ValueError if it says "max"."""
     return [int(number) for number in (CGROUP / name).read_text(encoding="utf-8").split()]

@@ -9,7 +9,7 @@ from autograder.plain_text import one_line
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that was repaired, left out or odd. kind is for programs, the sentence, on one line, for people."""
+    """Something repaired, left out or odd. kind is for programs; sentence, on one line, is for people."""
 
     kind: str
     cell: str | None
@@ -20,7 +20,7 @@ class Note:
 
 
 class Notes(list[Note]):
-    """Notes as they are collected."""
+    """A list of notes."""
 
     def add(self, kind: str, sentence: str, cell: str | None = None) -> None:
         self.append(Note(kind, cell, sentence))

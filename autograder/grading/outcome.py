@@ -1,4 +1,4 @@
-"""How a run over an assignment ended, and who is told."""
+"""The outcome of a run over an assignment, and the watchers that are informed of it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How every submission of an assignment stands after a run."""
+    """The state of all submissions of an assignment after a run."""
 
     assignment: str
     graded: int  # in this run
-    before: int  # graded by an earlier run, or by another at the same time; those out of date have a line
+    before: int  # graded by an earlier run or by one at the same time; those out of date have a line
     not_graded: int
     lines: tuple[Line, ...]
     seconds: float
@@ -40,7 +40,7 @@ class Outcome:
         return f"{self.assignment}: {graded}, {self.not_graded} not graded, {self.seconds:.0f} s"
 
     def table(self) -> list[str]:
-        """The lines, in columns, each on one line whatever a student's code put into it."""
+        """The lines in columns; each stays on one line whatever a student's code put into it."""
         if not self.lines:
             return []
         rows = [(one_line(line.student, 120), line.what, one_line(line.sentence, 2000)) for line in self.lines]
@@ -49,24 +49,24 @@ class Outcome:
 
 
 class Watcher:
-    """Is told how a run goes."""
+    """Is informed of a run's progress; subclasses override what they need."""
 
     def begins(self, students: int, notices: Sequence[str]) -> None:
         """Before the first submission.
 
-        students: how many submissions there are, the ones already graded among them. notices: sentences about where
-        the students' code will run.
+        students: the number of submissions, including those already graded. notices: sentences about where the
+        students' code will run.
         """
 
     def settled(self, student: str) -> None:
-        """A submission is done with: graded, passed over or given up."""
+        """After each submission that is graded, skipped or given up."""
 
     def ends(self, outcome: Outcome) -> None:
         """After the last submission."""
 
 
 class LogWatcher(Watcher):
-    """Tells nbgrader's log."""
+    """Writes to nbgrader's log."""
 
     def __init__(self, log: logging.Logger):
         self._log = log

@@ -1,4 +1,4 @@
-"""Which place of the course's notebook each submitted cell has, and in what order the code is run."""
+"""Finds the place of each submitted cell in the course's notebook, and the order in which the code runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Extra:
-    """A submitted cell that is shown beside the course's own. after: the course's cell that it follows, -1 for none."""
+    """A submitted cell shown beside the course's own. after: the index of the course's cell before it, or -1."""
 
     after: int
     cell: DocumentCell
@@ -68,8 +68,8 @@ Found = dict[int, Place]  # the place of a submitted cell, by the cell's index
 def places_of(cells: list[SortedCell], places: list[Place], notes: Notes) -> Found:
     """The place of each submitted cell that has one.
 
-    A solution has the place that its name says; else the one that its id says, or its functions. Only one cell is it:
-    others are the student's own and run where they stand, as the notebook has it.
+    The place of a solution is found by its name, else by its id, else by its functions. Only one cell takes a place:
+    others are the student's own and run where they are in the notebook.
     """
     recognize = _recognizer(places)
     found: Found = {}
@@ -109,7 +109,7 @@ def places_of(cells: list[SortedCell], places: list[Place], notes: Notes) -> Fou
 
 
 def _recognizer(places: list[Place]) -> Callable[[SortedCell], Place | None]:
-    """Finds the place of a cell that says where it belongs: by grade_id, then by cell id, then by what it contains."""
+    """Returns a function that finds the place of a cell by grade_id, then by cell id, then by what it contains."""
     by_name = {p.name: p for p in places if p.name is not None}
     by_id = {p.cell["id"]: p for p in places}
     by_text = {text_of(p.source): p for p in places if p.kind != "solution" and p.source.strip()}
@@ -126,7 +126,7 @@ def _recognizer(places: list[Place]) -> Callable[[SortedCell], Place | None]:
     return recognize
 
 
-_FITS = {  # what a place takes; all else that was submitted there is shown below it, and run if it is code
+_FITS = {  # the roles that a place takes; anything else submitted there is shown below it, and run if it is code
     "setup": ("code", "solution", "text"),
     "check": ("check", "text"),
     "written": ("written", "check", "text"),
@@ -136,7 +136,7 @@ _FITS = {  # what a place takes; all else that was submitted there is shown belo
 
 
 def sort_in(cells: list[SortedCell], found: Found, notes: Notes) -> list[Extra]:
-    """Give each submitted cell to its place; return those that are shown beside the course's own."""
+    """Put each submitted cell into its place; return those that are shown beside the course's own."""
     extras: list[Extra] = []
     moved: list[str] = []
     after = furthest = -1
@@ -171,7 +171,7 @@ def sort_in(cells: list[SortedCell], found: Found, notes: Notes) -> list[Extra]:
 
 
 def in_order(cells: list[SortedCell], found: Found, places: list[Place]) -> Iterator[Cell]:
-    """The code as it is run: the student's in the notebook's order, with the course's setup before or in its place."""
+    """The code in running order: the student's as in the notebook, the course's setup in or before its place."""
     waiting = [p for p in places if p.kind == "setup"]
     for cell in cells:
         place = found.get(cell.cell.index)

@@ -1,9 +1,9 @@
-"""Makes a trusted notebook out of a submission: the course's own cells, with only the student's sources put in.
+"""Makes a trusted notebook from a submission: the course's own cells, with only the student's sources put in.
 
-Nothing else of the submitted file survives: no metadata, outputs, attachments, tags, ids or cell types. So a notebook
-that was damaged is repaired in the same stroke as one that was tampered with. Pure functions on plain JSON values.
+Nothing else of the submitted file survives: no metadata, outputs, attachments, tags, ids or cell types. This repairs a
+damaged notebook and a tampered one alike. All functions are pure and work on plain JSON values.
 
-The graded notebook has the course's order. The code is run in the student's, as `autograder test` runs it, with the
+The graded notebook has the course's order. The code runs in the student's order, as in `autograder test`, with the
 course's own setup put where the solutions need it.
 """
 
@@ -35,19 +35,19 @@ MAX_SHOWN_CELLS = 500
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The trusted notebook (JSON of nbformat 4.5), what of it is run when grading, and what was done to get it."""
+    """The trusted notebook (JSON of nbformat 4.5), its cells that run in grading, and notes on what was repaired."""
 
     notebook: dict[str, Any]
     runs: tuple[Cell, ...]
     notes: tuple[Note, ...]
-    missing: tuple[NotInGrading, ...]  # names that the submission's own cells define, and grading does not have
-    unanswered: frozenset[str] = frozenset()  # the student's cells that are as they were released
+    missing: tuple[NotInGrading, ...]  # names that cells which grading does not run define
+    unanswered: frozenset[str] = frozenset()  # solution and answer cells that are still as released
 
 
 def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bool = False) -> Rebuilt:
     """The trusted notebook of a submission. source_notebook is the course's own, with its solutions.
 
-    own_charts: with the student's code in the chart cells, where they are drawn; else they show the course's.
+    own_charts: put the student's code into the chart cells, for a display run; otherwise they hold the course's.
     """
     places = [place_of(i, cell) for i, cell in enumerate(source_notebook["cells"])]
     notes = _notebook_notes(submitted)
@@ -73,7 +73,7 @@ def rebuild(source_notebook: dict[str, Any], submitted: Document, own_charts: bo
 
 
 def cells_to_show(trusted: dict[str, Any]) -> list[Cell]:
-    """The code of a trusted notebook that a display run runs, by cell id: all but the checks, so the charts as well."""
+    """The cells of a trusted notebook that a display run runs, labeled by id: all code but the checks."""
     return [
         Cell(cell["id"], cell["source"])
         for cell in trusted["cells"]
@@ -100,7 +100,7 @@ def _note_unknown_checks(cells: list[SortedCell], found: Found, notes: Notes) ->
 
 
 def _note_other_notebook(places: list[Place], extras: list[Extra], notes: Notes) -> bool:
-    """One sentence where nothing of the stage is in the notebook, and whether it was said."""
+    """Note if nothing of the stage is in the notebook; returns whether that is so."""
     solutions = [place for place in places if place.kind == "solution"]
     defined = {name for extra in extras if extra.kind == "code" for name in defined_names(extra.source)}
     if any(place.submitted or place.defines & defined for place in solutions) or len(solutions) < 2:
@@ -151,7 +151,7 @@ def _notebook_notes(submitted: Document) -> Notes:
 
 
 def _within_limits(extras: list[Extra], notes: Notes) -> list[Extra]:
-    """Limits to what is only shown; what is run has its own, which hold for whoever runs it."""
+    """Drop cells beyond the limits for what is only shown; code that runs has its own limits (sorting.py)."""
     kept: list[Extra] = []
     shown = [extra for extra in extras if extra.kind != "code"]
     total = number = 0
@@ -187,7 +187,7 @@ def _assemble(places: list[Place], cells: dict[int, dict[str, Any]], extras: lis
 
 
 def _shown(source: str) -> str:
-    """A student's source for the pages that show it. What is run is in `Rebuilt.runs`, as it was written."""
+    """A student's source for display. The code that runs is in `Rebuilt.runs`, unchanged."""
     return visible(source, keep="\n\t" + JOINERS)
 
 

@@ -1,7 +1,7 @@
-"""What was found out about each submission, one JSON file each, and the report over a whole assignment.
+"""The record of each submission, in a JSON file of its own, and the report on a whole assignment.
 
-Kept in autograded/.records/ASSIGNMENT/STUDENT.json: one writer a file, so several processes may grade at once. nbgrader
-does not see folders whose names begin with a dot.
+Records are in autograded/.records/ASSIGNMENT/STUDENT.json: each file has one writer, so several processes can grade at
+once. nbgrader ignores folders whose names begin with a dot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRADED, NOT_GRADED = "graded", "not graded"
 
 @dataclass(frozen=True)
 class Record:
-    """One submission as it was last graded, or the reason why it could not be."""
+    """The results of a submission when it was last graded, or the reason why it could not be."""
 
     assignment: str
     student: str
@@ -37,7 +37,7 @@ class Record:
     score: float | None = None
     max_score: float | None = None
     seconds: float = 0.0
-    isolation: str = ""  # what kept the student's code apart: "bubblewrap", or a sentence on what did not
+    isolation: str = ""  # the sandbox, such as "bubblewrap", or a sentence about its absence
     checks: tuple[Result, ...] = ()
     notes: tuple[Note, ...] = ()
     answers: dict[str, str] = field(default_factory=dict)  # a digest of each written answer
@@ -48,12 +48,12 @@ class Record:
 
     @property
     def bugs(self) -> tuple[str, ...]:
-        """The labels of the bugs that were named, each once."""
+        """The labels of the named bugs, each once."""
         return tuple(dict.fromkeys(result.bug.label for result in self.checks if result.bug))
 
 
 def record_of(plain: dict[str, Any]) -> Record:
-    """A record from its file, also from one of an earlier version; raises ValueError when it is damaged."""
+    """The record in a file's JSON, also of an earlier version; raises ValueError if it is damaged."""
     try:
         checks = tuple(_result_of(check) for check in plain.get("checks", ()))
         notes = tuple(Note(note["kind"], note["cell"], str(note["sentence"])) for note in plain.get("notes", ()))
@@ -68,8 +68,8 @@ def record_of(plain: dict[str, Any]) -> Record:
 
 
 def _result_of(plain: dict[str, Any]) -> Result:
-    """In earlier versions the bug had no sentence of its own, which is the last line of the message; and a result had
-    one function in place of places."""
+    """A result from its JSON. In earlier versions a bug had no sentence, which was the last line of the message, and a
+    result had one function instead of places."""
     lists = {name: tuple(plain.get(name, ())) for name in ("places", "roots")}
     result = Result(**{name: value for name, value in plain.items() if name not in ("function", "root")} | lists)
     texts = (result.id, result.title, result.message, result.look, result.cause, *result.places)
@@ -87,13 +87,13 @@ def record_path(autograded: Path, assignment: str, student: str) -> Path:
 
 
 def write_record(autograded: Path, record: Record, group: bool = False) -> None:
-    """group: other accounts of the folder's group may replace it."""
+    """group: let other accounts of the folder's group replace it."""
     with _file(record_path(autograded, record.assignment, record.student), group) as file:
         file.write(_as_json(record) + "\n")
 
 
 def read_record(autograded: Path, assignment: str, student: str) -> Record | None:
-    """The record of a submission; None when there is none that can be read."""
+    """The record of a submission; None if there is none or it cannot be read."""
     try:
         return record_of(json.loads(record_path(autograded, assignment, student).read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -101,7 +101,7 @@ def read_record(autograded: Path, assignment: str, student: str) -> Record | Non
 
 
 def unreadable(autograded: Path, assignment: str, student: str) -> str | None:
-    """Why a record that is there is not for this account to read; None when it is, or when there is none."""
+    """Why this account may not read an existing record; None if it may, or if there is no record."""
     path = record_path(autograded, assignment, student)
     try:
         path.open("rb").close()
@@ -113,7 +113,7 @@ def unreadable(autograded: Path, assignment: str, student: str) -> str | None:
 
 
 def each_record(autograded: Path, assignment: str) -> Iterator[Record]:
-    """All records of an assignment that can be read, by student, one after the other."""
+    """The readable records of an assignment, one at a time, sorted by student."""
     folder = autograded / ".records" / assignment
     for student in sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else ():
         if (record := read_record(autograded, assignment, student)) is not None:
@@ -121,23 +121,23 @@ def each_record(autograded: Path, assignment: str) -> Iterator[Record]:
 
 
 def read_records(autograded: Path, assignment: str) -> list[Record]:
-    """All of them at once."""
+    """The readable records of an assignment, as a list."""
     return list(each_record(autograded, assignment))
 
 
 def write_report(autograded: Path, assignment: str, group: bool = False) -> Path:
-    """Put all records of an assignment into one file, autograded/report-ASSIGNMENT.json, with a line for each."""
+    """Write all records of an assignment to one file, autograded/report-ASSIGNMENT.json, with a line for each."""
     path = autograded / f"report-{assignment}.json"
     with _file(path, group) as file:
         file.write("[")
-        for number, record in enumerate(each_record(autograded, assignment)):  # however many there are
+        for number, record in enumerate(each_record(autograded, assignment)):  # one at a time, to save memory
             file.write((",\n" if number else "\n") + _as_json(record))
         file.write("\n]\n")
     return path
 
 
 def _as_json(record: Record) -> str:
-    """On one line, and by way of vars: an indent and dataclasses.asdict both take much longer than all else here."""
+    """The record on one line. An indent, or dataclasses.asdict, would take longer than everything else here."""
     return json.dumps(record, default=vars, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""A check's result as a notebook cell shows it and as nbgrader reads it."""
+"""A check's result in the form that a notebook cell shows and nbgrader reads."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _WIDTH = 76  # of a message: neither the feedback page nor the formgrader in Jup
 
 @dataclass(frozen=True)
 class ForGradebook:
-    """What the gradebook takes of a graded submission."""
+    """What the gradebook stores of a graded submission."""
 
-    scores: Mapping[str, float | None]  # by the cell's name; None where a person gives them
-    unanswered: frozenset[str] = frozenset()  # the student's cells that are as they were released
+    scores: Mapping[str, float | None]  # by the cell's name; None for those given by hand
+    unanswered: frozenset[str] = frozenset()  # solution and answer cells that are still as released
 
 
 def score_outputs(score: float, message: str) -> list[dict[str, Any]]:
-    """The outputs of a check cell: the message, then the score as the plain number that nbgrader takes.
+    """The outputs of a check cell: the message, then the score as the plain number that nbgrader reads.
 
-    Nothing may stand on stderr, which nbgrader reads as no points, and the number must be finite and in the range.
+    nbgrader reads any output on stderr as 0 points; the number must be finite and within range.
     """
     return [
         {"output_type": "stream", "name": "stdout", "text": message[:MAX_MESSAGE].rstrip("\n") + "\n"},
@@ -40,12 +40,12 @@ def score_outputs(score: float, message: str) -> list[dict[str, Any]]:
 
 
 def is_graded(cell: Any) -> bool:
-    """Whether a notebook's cell has points, by a check or by hand."""
+    """Whether a notebook's cell has points, given by a check or by hand."""
     return bool(cell["metadata"].get("nbgrader", {}).get("grade", False))
 
 
 def is_check(cell: Any) -> bool:
-    """Whether the points of a cell are a check's."""
+    """Whether a check gives the cell's points."""
     return is_graded(cell) and cell["cell_type"] == "code" and not cell["metadata"]["nbgrader"].get("solution", False)
 
 
@@ -67,7 +67,7 @@ def on_scale(result: Result, max_points: float) -> Result:
 
 
 def check_message(result: Result, version: str, when: str) -> str:
-    """What the student reads in the check's cell."""
+    """The text that the student reads in the check's cell."""
     points = f"{result.score:g} / {result.points:g} points"
     lines = [f"{'Passed' if result.passed else 'Not passed'}: {result.title} ({points})"]
     lines += [wrapped for line in result.told().splitlines() for wrapped in _wrap(line)]
@@ -76,5 +76,5 @@ def check_message(result: Result, version: str, when: str) -> str:
 
 
 def _wrap(line: str) -> list[str]:
-    """Indented after the first line, so that no words of a student's begin one."""
+    """The line wrapped, with later lines indented, so that no line begins with a student's words."""
     return textwrap.wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [""]

@@ -1,4 +1,4 @@
-"""What the hidden inputs of a check are drawn from: the course's secret, the student, the check and the code."""
+"""The seed of a check's hidden inputs, derived from the course's secret, the student, the check and the code."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from autograder.sandbox.client import Cell
 
 
 def student_key(secret: bytes, student: str) -> bytes:
-    """What the inputs of one student are drawn from. It tells nothing of the secret, or of another student's."""
+    """The key that a student's inputs are drawn from. It reveals neither the secret nor another student's key."""
     return hmac.new(secret, student.encode(), hashlib.sha256).digest()
 
 
 def check_seed(key: bytes, check_id: str, code: str) -> int:
     """The seed of one check's inputs, below 2**63. key: of the student.
 
-    It depends on the student's code too, so that inputs which leaked through a message fit no other submission. The
-    same submission has the same inputs whenever it is graded.
+    It also depends on the student's code, so that inputs leaked through a message fit no other submission. The same
+    submission has the same inputs whenever it is graded.
     """
     text = "\0".join((check_id, code))
     return int.from_bytes(hmac.new(key, text.encode(), hashlib.sha256).digest()[:8], "big") >> 1
 
 
 def code_digest(cells: list[Cell]) -> str:
-    """A digest of all that of a submission reaches its process: the code of its cells, their names and order."""
+    """A digest of everything in a submission that reaches its process: the cells' code, names and order."""
     return hashlib.sha256(json.dumps([[c.label, c.source] for c in cells]).encode()).hexdigest()

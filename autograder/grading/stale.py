@@ -1,4 +1,4 @@
-"""Whether the scores of a submission belong to what is there now."""
+"""Whether the scores of a submission are up to date."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from autograder.stages import Stage
 
 
 def why_stale(record: Record, folder: Path, stage: Stage) -> str | None:
-    """Why a graded submission's scores are out of date; None when they are not.
+    """Why a graded submission's scores are out of date; None if they are not.
 
-    folder: what the student handed in.
+    folder: of the submission.
     """
     again = f"; autograder grade {stage.name} --force --student {record.student} grades it again"
     if record.checks_version != str(stage.version):
@@ -21,7 +21,7 @@ def why_stale(record: Record, folder: Path, stage: Stage) -> str | None:
     try:
         path, _ = submitted_notebook(folder, stage)
         if record.digest != file_digest(path):
-            return f"the notebook was handed in again, and nbgrader passes it over{again}"
+            return f"the notebook was handed in again, and nbgrader skips it{again}"
     except (NotebookError, OSError):
         return f"the notebook that was graded is gone{again}"
     return None

@@ -1,4 +1,4 @@
-"""From a submitted file to its scores: a function of its arguments alone, to be computed anywhere and ahead of time."""
+"""Grades a submitted file: a function of its arguments alone, so any process on any machine can compute it."""
 
 from __future__ import annotations
 
@@ -22,91 +22,99 @@ from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.parity import NotInGrading
 from autograder.plain_text import one_line
 from autograder.sandbox.client import Worker
+from autograder.sandbox.isolation import Isolation
 from autograder.stages import Stage
 from autograder.worker.naming import defined_names
 
 
 @dataclass(frozen=True)
-class Job:
-    """All that the scores of one submission depend on."""
+class HandedIn:
+    """What one student handed in, and the key that the student's inputs are drawn from."""
 
+    folder: Path
+    key: bytes
+
+
+@dataclass(frozen=True)
+class Grading:
+    """What the scores of all submissions of a run depend on."""
+
+    course: Path
     stage: Stage
-    folder: Path  # what the student handed in
-    key: bytes  # of the student
     source_notebook: dict[str, Any]
+    points: Mapping[str, float]  # the maximum of each cell in the gradebook
     given: Path | None
-    start_worker: Callable[[Path | None], Worker]
-    points: Mapping[str, float]  # the most of each cell, as the gradebook has them
-    isolation: str  # what keeps the student's code apart, or a sentence on what does not
-    limits: Limits | None = None
-    display_seconds: float | None = None  # for the display run; None where the course wants none
+    limits: Limits | None
+    isolation: Isolation  # found by the command; no grader looks again
+    display_seconds: float | None  # None: no display run
+    allow_unsandboxed: bool = False  # even if root grades; for machines that find a sandbox of their own
 
 
 @dataclass(frozen=True)
 class Graded:
     """A graded submission. The points are on the gradebook's scale, which is the one that counts."""
 
-    notebook: str  # the trusted one with its scores, as it is written
+    notebook: str  # the JSON of the trusted notebook with its scores
     result: SubmissionResult
     stored: ForGradebook
-    answers: dict[str, str]  # a digest of each that a person grades
+    answers: dict[str, str]  # a digest of each answer that a person grades
     file: str
     digest: str  # of the submitted file
     isolation: str
 
 
-def grade(job: Job) -> Graded:
+def grade(grading: Grading, handed_in: HandedIn, start_worker: Callable[[Path | None], Worker]) -> Graded:
     """Read, rebuild and grade a submission; NotebookError when what was handed in cannot be read."""
-    path, notes = submitted_notebook(job.folder, job.stage)
-    rebuilt = rebuild(job.source_notebook, read_document(path), own_charts=job.display_seconds is not None)
+    path, notes = submitted_notebook(handed_in.folder, grading.stage)
+    rebuilt = rebuild(grading.source_notebook, read_document(path), own_charts=grading.display_seconds is not None)
     cells = list(rebuilt.runs)
     code = code_digest(cells)
     result = grade_submission(
         cells,
-        job.stage,
-        lambda check_id: check_seed(job.key, check_id, code),
-        job.given,
-        limits=job.limits,
-        start_worker=job.start_worker,
+        grading.stage,
+        lambda check_id: check_seed(handed_in.key, check_id, code),
+        grading.given,
+        limits=grading.limits,
+        start_worker=start_worker,
     )
     forget_passes()  # no other student has the same inputs
     result = _with_places(result, rebuilt.missing)
     notes = (*notes, *rebuilt.notes, *result.notes)
     shown = Shown()
-    if job.display_seconds is not None:
-        shown = show(cells_to_show(rebuilt.notebook), job.given, job.start_worker, job.display_seconds)
+    if grading.display_seconds is not None:
+        shown = show(cells_to_show(rebuilt.notebook), grading.given, start_worker, grading.display_seconds)
     if shown.problem:
         notes += (Note("display", None, f"Charts could not be drawn: {shown.problem}."),)
-    results = {r.id: on_scale(r, job.points[r.id]) for r in result.results}
-    by_hand = {name: 0.0 if name in rebuilt.unanswered else None for name in job.points}
+    results = {r.id: on_scale(r, grading.points[r.id]) for r in result.results}
+    by_hand = {name: 0.0 if name in rebuilt.unanswered else None for name in grading.points}
     return Graded(
         notebook=graded_notebook(
-            rebuilt.notebook, results, str(job.stage.version), shown.outputs, rubrics_of(job.source_notebook)
+            rebuilt.notebook, results, str(grading.stage.version), shown.outputs, rubrics_of(grading.source_notebook)
         ),
         result=replace(result, results=tuple(results.values()), notes=notes),
         stored=ForGradebook(by_hand | {r.id: r.score for r in results.values()}, rebuilt.unanswered),
         answers=answers(rebuilt.notebook),
         file=_name(path.name),
         digest=file_digest(path),
-        isolation=job.isolation,
+        isolation=grading.isolation.missing or grading.isolation.mode,
     )
 
 
 def _with_places(result: SubmissionResult, missing: tuple[NotInGrading, ...]) -> SubmissionResult:
-    """The result, with the cell that a missing name comes from where a message speaks of the name."""
+    """The result; a message that mentions a name missing in grading also names the cell that defines it."""
 
-    def told(one: Result) -> Result:
+    def located(one: Result) -> Result:
         because = [m.sentence for m in missing if f"'{m.name}'" in one.message or f"{m.name} is" in one.message]
         return replace(one, message="\n".join([one.message, *because])) if because and not one.passed else one
 
-    return replace(result, results=tuple(map(told, result.results)))
+    return replace(result, results=tuple(map(located, result.results)))
 
 
 def file_digest(path: Path) -> str:
     """A digest of a submitted file; NotebookError when it cannot be read."""
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:  # in pieces: what was handed in again may be of any size
+        with path.open("rb") as file:  # in pieces, because the file may be of any size
             while piece := file.read(2**20):
                 digest.update(piece)
     except OSError as error:
@@ -119,7 +127,7 @@ def _unreadable(what: str, error: OSError) -> NotebookError:
 
 
 def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ...]]:
-    """The notebook to grade: the one of the assignment's name, or the only one that can be meant."""
+    """The notebook to grade: the one with the assignment's name, or else the only one that fits the stage."""
     expected = f"{stage.module}.ipynb"
     try:
         found = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".ipynb" and not p.name.startswith("."))
@@ -146,7 +154,7 @@ def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ..
 
 
 def _what_is_there(folder: Path) -> str:
-    """The files, for a sentence: notebooks in a folder below, archives, others; an empty text where there are none."""
+    """The end of a sentence that names the files: notebooks in subfolders, or else others; empty if there are none."""
     try:
         below = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and not path.is_symlink()]
         deeper = [p for path in below if path.is_dir() for p in sorted(path.glob("*.ipynb"))]
@@ -176,8 +184,8 @@ def _looks_like(path: Path, stage: Stage) -> bool:
 
 
 def recorded_name(folder: str) -> str:
-    """A student's name in the records: the folder's, or what can be shown of it where nbgrader cannot read it.
+    """A student's name in the records: the folder's, with ? for each character that cannot be shown.
 
-    With question marks, which no folder that can be graded has in its name.
+    No folder that can be graded has ? in its name.
     """
     return folder if folder.isprintable() else "".join(c if c.isprintable() else "?" for c in folder)[:60]

@@ -1,1 +1,1 @@
-"""The judge: inputs, the reference, the checks and the score. Never executed beside a student's graded code."""
+"""The judge: inputs, the reference, the checks and the score. Grading keeps it out of the student's process."""

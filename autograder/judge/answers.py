@@ -1,4 +1,4 @@
-"""What a student's answers may be: how long, of which form, and how one is told without its content."""
+"""Validates a student's answers: their length and form. Also describes an answer without revealing its content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.worker.values import MAX_DEPTH, PLAIN
 
 
 def described(value: Any) -> str:
-    """What kind of value it is, without its content: "an array of shape [0, 3] without elements"."""
+    """The kind of a value, without its content: "a list of length 3"."""
     if value is None:
         return "None"
     if isinstance(value, np.ndarray):
@@ -27,10 +27,10 @@ def described(value: Any) -> str:
 
 
 class Room:
-    """How long an answer may be, by what a student has been asked about: the grader's memory follows its own questions.
+    """Limits the length of an answer by what was asked, so that the questions bound the grader's memory.
 
-    An array or a cache may be as large as a whole context's logits and cache in the largest model, and the arrays that
-    were passed, in float64 and twice. A file may be twice as long as that, for numbers written as a string.
+    An array or a cache may be twice as large as the logits and cache of a full context of the largest model plus the
+    arrays that were passed, in float64. A file may be twice as long as that, for numbers written as text.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class Room:
         self._of_arrays = 0
 
     def make_for(self, value: Any) -> None:
-        """Take note of an argument."""
+        """Allow for the size of an argument."""
         if isinstance(value, np.ndarray):
             self._of_arrays += value.size
         elif isinstance(value, ModelPart):
-            if value.path != "config":  # which holds no array, and may be that of a large model
+            if value.path != "config":  # it holds no array, and may be of a large model
                 self.make_for(value.model)
         elif isinstance(value, JudgeModel):
             c = value.config
@@ -52,7 +52,7 @@ class Room:
                 self.make_for(item)
 
     def bytes_for(self, request: dict[str, Any]) -> int:
-        """The most bytes of the answer to a request."""
+        """The maximum length of the answer to a request, in bytes."""
         arrays = 16 * (self._of_model + self._of_arrays)
         if request["op"] == "read_file":
             return min(MAX_REPLY_BYTES + 2 * arrays, MAX_FRAME_BYTES)
@@ -62,7 +62,7 @@ class Room:
 
 
 def expect_plain(name: str, value: Any, depth: int = 0) -> Any:
-    """A plain value as `Runtime` reduces results to them, whatever was sent."""
+    """A value made only of plain values, as `Runtime` returns them; raises StudentError for anything else."""
     if depth > MAX_DEPTH:
         raise StudentError(name, {"kind": "bad-result", "message": "the result is nested too deeply"})
     if isinstance(value, dict):

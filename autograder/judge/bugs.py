@@ -1,8 +1,8 @@
 """The bugs the grader can name.
 
-Each has a key (for tables and tests), a label (for the teaching assistant), a sentence (for the student: the cause)
-and, where a part of the function is meant, a phrase for where to look. Bugs that several stages meet stand here; those
-of one stage stand in a file of its own, named after it.
+Each has a key (for tables and tests), a label (for the teaching assistant), a sentence that tells the student the cause
+and, for a bug in a certain part of the function, a phrase for where to look. Bugs of several stages are here; those of
+one stage are in its own bugs.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def define(key: str, label: str, sentence: str, look: str = "") -> Bug:
 
 
 NOT_WRITTEN = define("not-written", "not written yet", "The function still raises NotImplementedError: write its body.")
-# What leaves a check nothing to look at; its message says all there is to say.
+# Bugs that leave a check nothing to judge; the message of the failure says everything.
 NOT_DEFINED = define("not-defined", "a function is not defined", "")
 SYNTAX_ERROR = define("syntax-error", "a syntax error", "")
 NOT_FINISHED = define("not-finished", "did not finish", "")

@@ -1,6 +1,6 @@
-"""What the checks are run on: the trained model, random models of odd shapes, and token ids, all drawn from one seed.
+"""The inputs of the checks: the trained model, random models of odd shapes, and token ids, all drawn from one seed.
 
-The visible cases of a student's own run and the hidden ones of a grading run differ in the seed alone.
+The visible cases of a student's own run and the hidden ones of grading differ only in the seed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from autograder.worker.arguments import Model
 
 VISIBLE_SEED = 0
 
-# No two of a shape's figures agree, and none is a multiple that would let a wrong reshape go through.
+# No two sizes of a shape are equal, and none is a multiple that would let a wrong reshape pass.
 ODD_SHAPES = (
     GPT2Config(n_layer=2, n_head=3, n_embd=21, n_ctx=19, n_vocab=53),
     GPT2Config(n_layer=3, n_head=2, n_embd=22, n_ctx=13, n_vocab=37),
     GPT2Config(n_layer=4, n_head=5, n_embd=30, n_ctx=26, n_vocab=71),
 )
 LONG_SHAPE = GPT2Config(n_layer=2, n_head=3, n_embd=15, n_ctx=290, n_vocab=41)
-# One figure each past those of the trained model and of GPT-2 small, of which code may hold a copy: 12 layers, 512 and
-# 1,024 positions. Vocabularies stay small: with a large one, one-hot rows by np.eye, which are right, need gigabytes.
+# Each exceeds one size of the trained model and GPT-2 small that code may have hard-coded: 12 layers, 512 and 1,024
+# positions. Vocabularies stay small: with a large one, one-hot rows by np.eye, which are right, need gigabytes.
 DEEP_SHAPE = GPT2Config(n_layer=13, n_head=3, n_embd=15, n_ctx=17, n_vocab=41)
 FAR_SHAPE = GPT2Config(n_layer=1, n_head=1, n_embd=40, n_ctx=1100, n_vocab=499)
 
 
 @dataclass(frozen=True)
 class JudgeModel:
-    """A model as the judge holds it: its own copy of the weights, and what the worker needs to make another.
+    """The judge's model: its own copy of the weights, and what the worker needs to make another.
 
-    make: gives the weights, which are made when they are first looked at; many a model is only passed on.
+    make: returns the weights. It is called when they are first used, because many models are only passed to the worker.
     """
 
     spec: dict = field(hash=False)
@@ -61,14 +61,14 @@ class JudgeModel:
         return JudgeModel(self.spec, self.config, lambda: replace_tensor(self.weights, tensor, array), patches)
 
     def with_ids_exchanged(self, one: int, other: int, *texts: list[int]) -> tuple[Any, ...]:
-        """The same model in which two tokens have each other's id, and texts with these ids."""
+        """The same model with the ids of two tokens exchanged, and the texts with their new ids."""
         wte = self.weights.wte.copy()
         wte[[one, other]] = wte[[other, one]]
         new = {one: other, other: one}
         return self.patched("wte.weight", wte), *([new.get(i, i) for i in ids] for ids in texts)
 
     def as_argument(self) -> Model:
-        """What stands for this model in a request to the worker."""
+        """The form of this model in a request to the worker."""
         return Model(self.spec, self.patches)
 
     @property
@@ -77,7 +77,7 @@ class JudgeModel:
         return "the trained model" if "name" in self.spec else f"a {self.config.n_layer}-layer random model"
 
     def part(self, path: str) -> ModelPart:
-        """A part of the weights, such as "blocks.1.attn", to be passed where the student's function takes that part."""
+        """A part of the weights, such as "blocks.1.attn", for a student's function that takes that part."""
         return ModelPart(self, path)
 
 
@@ -92,11 +92,11 @@ class ModelPart:
         return Model(self.model.spec, self.model.patches, self.path)
 
 
-_trained: dict[str, JudgeModel] = {}  # whose references remember passes, over all checks
+_trained: dict[str, JudgeModel] = {}  # their references remember passes from one check to the next
 
 
 def forget_passes() -> None:
-    """Let go of what is remembered of passes; to be called when the next inputs will be others."""
+    """Forget remembered passes. Call it when the next inputs will differ."""
     for model in _trained.values():
         model.reference.forget()
 
@@ -136,7 +136,7 @@ class Cases:
 
     @cached_property
     def odd(self) -> tuple[JudgeModel, ...]:
-        """Three small random models whose figures all differ."""
+        """Three small random models whose sizes all differ."""
         return tuple(self.random_model(shape) for shape in ODD_SHAPES)
 
     @cached_property
@@ -146,12 +146,12 @@ class Cases:
 
     @cached_property
     def deep(self) -> JudgeModel:
-        """A small random model of many layers."""
+        """A small random model with many layers."""
         return self.random_model(DEEP_SHAPE)
 
     @cached_property
     def beyond(self) -> list[tuple[JudgeModel, list[int]]]:
-        """Small random models with a figure past those of the models that people know, and ids that reach it."""
+        """Small random models that exceed a size of well-known models, and ids that reach beyond it."""
         far = self.random_model(FAR_SHAPE)
         return [(self.deep, self.ids(self.deep, 5)), (far, self.ids(far, 1030))]
 

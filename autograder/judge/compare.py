@@ -1,4 +1,4 @@
-"""Compares arrays with the reference, and says in words how far off they are, where, and what it looks like.
+"""Compares arrays with the reference, and describes the size, place and likely cause of a difference.
 
 The tolerance on logits, atol 1e-3 and rtol 1e-2, is the usual envelope of a 12-block pass in float32.
 """
@@ -19,14 +19,14 @@ from autograder.judge.student_error import StudentError
 
 ATOL, RTOL = 1e-3, 1e-2
 Suspects = Iterable[tuple[Bug, Callable[[], np.ndarray]]]
-Look = Callable[[Callable[[Bug], bool]], Bug | None]  # the first bug that explains a failure, of those asked for
+Look = Callable[[Callable[[Bug], bool]], Bug | None]  # the first of the accepted bugs that explains a failure
 
 
 def matches(actual: np.ndarray, expected: np.ndarray, atol: float = ATOL, rtol: float = RTOL) -> bool:
-    """Whether the arrays have one shape, are finite and agree within the tolerance."""
+    """Whether the arrays have the same shape, are finite and agree within the tolerance."""
     if actual.shape != expected.shape or actual.dtype.kind not in "fiu":
         return False
-    with np.errstate(invalid="ignore"):  # numpy.allclose does the same, and thrice as slowly on small arrays
+    with np.errstate(invalid="ignore"):  # numpy.allclose is three times slower on small arrays
         difference = np.abs(actual.astype(np.float64) - expected)
         near = difference <= atol + rtol * np.abs(expected)
     return bool(near.all() and np.isfinite(difference).all())
@@ -45,11 +45,11 @@ def expect_close(
     rtol: float = RTOL,
     prop: str | None = None,
 ) -> None:
-    """Pass when `actual` agrees with `expected`; else a Failure with size, place and, if a suspect agrees, its bug.
+    """Raise Failure, with the size and place of the error, unless `actual` agrees with `expected`.
 
-    name: what was compared, e.g. "generate_with_prefix". where: the case in words, without its values.
-    axes: names of the array's axes, for the place of the first difference. bug: what it is when no suspect agrees.
-    prop: the property's own sentence, if the check's docstring does not say it.
+    name: what was compared, such as "generate_with_prefix". where: the case in words, without its values. axes: names
+    of the array's axes, for the place of the first difference. suspects: wrong values with their bugs; the first that
+    agrees gives the bug, otherwise `bug` does. prop: the property in a sentence, if not the check's docstring.
     """
     if matches(actual, expected, atol, rtol):
         return
@@ -61,7 +61,7 @@ def expect_close(
 def recognize(
     actual: np.ndarray, expected: np.ndarray, suspects: Suspects, atol: float = ATOL, rtol: float = RTOL
 ) -> Bug | None:
-    """The first suspect whose wrong numbers `actual` agrees with, where they can be told from the right ones."""
+    """The first suspect whose wrong numbers agree with `actual` and differ from the right ones."""
     for suspect, wrong in suspects:
         candidate = wrong()
         if not matches(candidate, expected, atol, rtol) and matches(actual, candidate, atol, rtol):
@@ -70,7 +70,7 @@ def recognize(
 
 
 class Sweep:
-    """One property at many lengths: goes through all of them, then fails with the first failure and a list of all.
+    """Tests one property at many lengths, then fails with the first failure and a list of all failing lengths.
 
         sweep = Sweep("lengths")
         for n in range(1, n_ctx + 1):
@@ -78,9 +78,9 @@ class Sweep:
                 sweep.close(actual, expected, name=..., where=..., suspects=...)
         sweep.finish()
 
-    Wrong numbers are looked up among the suspects only at the end, from the greatest length down: at the small ones
-    many mistakes look alike. So a name counts when it explains the greatest length that fails and, where others fail,
-    one more of them at least, and when none of the others has another name.
+    Wrong numbers are compared with the suspects only at the end, from the greatest length down, because at small
+    lengths many mistakes look alike. A bug is named if it explains the greatest failing length and, if others fail, at
+    least one more, and if no other length has another name.
     """
 
     def __init__(self, unit: str = "lengths", looks: int = 4):
@@ -94,7 +94,7 @@ class Sweep:
 
     @contextlib.contextmanager
     def at(self, length: int) -> Iterator[None]:
-        """What fails in this block fails at this length; a function that is not written yet ends the sweep."""
+        """Record a failure in this block for this length; a function that is not written yet ends the sweep."""
         self._tried.append(length)
         self._look = None
         try:
@@ -113,7 +113,7 @@ class Sweep:
         return bool(self._failed)
 
     def close(self, actual: np.ndarray, expected: np.ndarray, *, suspects: Suspects = (), **options: Any) -> None:
-        """expect_close, with the suspects looked at when the sweep is finished."""
+        """expect_close, but the suspects are compared when the sweep is finished."""
         try:
             expect_close(actual, expected, **options)
         except Failure:
@@ -125,7 +125,8 @@ class Sweep:
     def finish(self) -> None:
         """Raise the first failure, if there was one, with the failing lengths listed.
 
-        Where there is no name for it, the last error tells more: with an axis of length 1, wrong shapes go a long way.
+        Without a named bug, an exception at a later length says more: with an axis of length 1, wrong shapes may still
+        broadcast.
         """
         if not self._failed:
             return
@@ -169,7 +170,7 @@ def in_words(numbers: Iterable[int]) -> str:
 
 
 def _difference(actual, expected, name, axes, atol, rtol) -> tuple[str, dict[str, str]]:
-    """What is wrong, as the beginning of a sentence and as a table's rows."""
+    """The difference, as the beginning of a sentence and as a table's rows."""
     if actual.shape != expected.shape:
         shape, other = str(list(actual.shape)), str(list(expected.shape))
         return f"{name} has shape {shape} where {other} is expected", {"shape": shape, "expected": other}

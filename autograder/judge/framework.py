@@ -31,8 +31,8 @@ MAX_LINE = 2000  # characters of a sentence in a message
 class Failure(Exception):
     """The property does not hold.
 
-    prop: the property in a sentence; None means that the check's docstring says it.
-    detail: size and place, in a sentence. figures: the same as a table's rows, where it is numbers.
+    prop: the property in a sentence; None means the check's docstring.
+    detail: size and place, in a sentence. figures: the same as a table's rows, if it is about numbers.
     """
 
     def __init__(self, prop: str | None, detail: str, bug: Bug | None = None, figures: dict[str, str] | None = None):
@@ -45,13 +45,13 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a check, all the way to the report: a grader sends it, and a record holds it as JSON.
+    """The result of a check, from the check to the report: a grader sends it, and a record holds it as JSON.
 
-    A failure is told on three levels: `message`, what was seen; `look`, where to look; `cause`, where it is known. bug
-    is set when a known one explains the failure. points is the check's own number until the gradebook's takes its
-    place, with the score in proportion. broke: the place in the judge where it met a value that it is not prepared for;
-    for the maintainer. figures: the message's, as a table's rows. roots: failures of one cause share one; empty where
-    that is not known. places: the functions and methods that can be at fault, first the one that the failure is about.
+    A failure has three levels: `message`, what was seen; `look`, where to look; `cause`, if it is known. bug is set
+    if a known one explains the failure. points is the check's own number until the gradebook's replaces it, with
+    the score in proportion. broke: the place in the judge that could not handle a value, for the maintainer. figures:
+    those of the message, as a table's rows. roots: failures with the same cause share one; empty if the cause is
+    unknown. places: the functions and methods that can be at fault, the subject of the failure first.
     """
 
     id: str
@@ -69,11 +69,11 @@ class Result:
     places: tuple[str, ...] = ()
 
     def told(self, level: int = 3) -> str:
-        """The levels up to this one, a line for each sentence."""
+        """The text of the levels up to this one, with a line for each sentence."""
         return "\n".join(part for part in (self.message, self.look, self.cause)[:level] if part)
 
     def following(self, earlier: Iterable[Result]) -> Result:
-        """The result; where an earlier one has the same cause, without it, and with the name of that check."""
+        """The result; if an earlier one has the same cause, the name of that check replaces the cause."""
         first = next((other for other in earlier if set(self.roots) & set(other.roots)), None)
         if first is None:
             return self
@@ -86,7 +86,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Check:
-    """One property of a stage, and its points. A step has none: it looks at a helper, for the student alone."""
+    """One property of a stage, and its points. A step has no points: it tests a helper, for the student only."""
 
     stage: str
     id: str
@@ -101,7 +101,7 @@ class Check:
 
     @property
     def property(self) -> str:
-        """What must hold, as the first sentence of a failure: the first paragraph of the check's docstring."""
+        """The property, as the first sentence of a failure: the first paragraph of the check's docstring."""
         text = inspect.getdoc(self.run) or self.title
         return " ".join(text.split("\n\n")[0].split())
 
@@ -116,9 +116,9 @@ _REGISTRY: dict[str, Check] = {}
 
 
 def check(*, stage: str, id: str, points: int, title: str, watches: tuple[str, ...] = ()) -> Callable:
-    """Register a function as a check. Its docstring's first paragraph is the property told to the student.
+    """Register a function as a check. Its docstring's first paragraph is the property that the student reads.
 
-    watches: the student's functions that fail this check, and no other, by changing an argument in place.
+    watches: the student's functions that fail this check, and only this one, if they change an argument in place.
     """
 
     def register(function):
@@ -136,12 +136,12 @@ def _load(module: str) -> None:
 
 
 def checks_of(stage_name: str) -> list[Check]:
-    """The checks of a stage that have points, in the order in which they are written."""
+    """The checks of a stage that have points, in the order of definition."""
     return [c for c in checks_and_steps_of(stage_name) if c.graded]
 
 
 def checks_and_steps_of(stage_name: str) -> list[Check]:
-    """All checks of a stage, in the order in which they are written, with those of no points."""
+    """All checks of a stage, including those without points, in the order of definition."""
     stage = find_stage(stage_name)
     if stage.graded:
         _load(stage.module)
@@ -149,7 +149,7 @@ def checks_and_steps_of(stage_name: str) -> list[Check]:
 
 
 def find_check(check_id: str) -> Check:
-    """The check with this id, of whatever stage; ValueError when there is none."""
+    """The check with this id, of any stage; raises ValueError if there is none."""
     from autograder.stages import GRADED_STAGES
 
     for stage in GRADED_STAGES:
@@ -160,15 +160,15 @@ def find_check(check_id: str) -> Check:
 
 
 def run_check(check: Check, student: Any, seed: int, trained: str | None = None) -> Result:
-    """Run one check on a student. Raises what `student` does when its process went away, and nothing else.
+    """Run one check on a student. Raises only the exception with which `student` reports that its process ended.
 
-    Whatever else is raised comes from judging what the student's code returned, and costs the check.
+    Any other exception comes from judging what the student's code returned, and fails the check.
     """
     from autograder.judge.cases import Cases
 
     student.watched = check.watches
     try:
-        with np.errstate(all="ignore"):  # of the judge's own figures, with whatever numbers a student returned
+        with np.errstate(all="ignore"):  # in the judge's arithmetic with a student's numbers
             check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:
         return _failed(check, failure, student, student.error_in(failure.detail))
@@ -186,7 +186,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
 
 
 def _failed(check: Check, failure: Failure, student: Student, error: StudentError | None) -> Result:
-    """error: what the student's code raised, where that is the failure."""
+    """The result of a failure. error: what the student's code raised, if that is the failure."""
     bug = SYNTAX_ERROR if error and error.not_parsed else failure.bug
     cause = (bug and bug.sentence) or (error.cause if error else "")
     stage = find_stage(check.stage)
@@ -217,7 +217,7 @@ def _look_in(places: Sequence[str], begin: str) -> str:
 
 
 def in_places(places: Iterable[str]) -> str:
-    """Functions and methods in words, those of a class together: "f, LayerCache.append and ModelCache (clone, len)"."""
+    """Functions and methods as text, grouped by class: "f, LayerCache.append and ModelCache (clone, len)"."""
     methods: dict[str, list[str]] = {}
     for place in places:
         of_class, _, method = place.rpartition(".")
@@ -229,12 +229,12 @@ def in_places(places: Iterable[str]) -> str:
 
 
 def in_lines(*sentences: str) -> str:
-    """A check's message: a line each, whatever of a student's code is quoted in it."""
+    """A check's message: one line per sentence, whatever a quoted part of the student's code contains."""
     return "\n".join(one_line(sentence, MAX_LINE) for sentence in sentences)
 
 
 def _place(error: Exception) -> str:
-    """The kind of an error and where it came from. Not its text, which may hold hidden inputs."""
+    """The type of an error and its place. Its message is left out, because it may hold hidden inputs."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return type(error).__name__ + where

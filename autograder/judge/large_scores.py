@@ -1,8 +1,8 @@
-"""Queries and keys whose attention scores are around four million in size, and exact in float32.
+"""Queries and keys whose attention scores are about four million in magnitude, and exact in float32.
 
-All numbers are sums of few powers of two, and so are their products, in whatever order they are added up; head_dim is
-16, so that its root and the root of that are exact too. In each row one visible score is far ahead of the others: then
-no rounding, such as that of a logarithm beside so large a number, can move a weight.
+All numbers are sums of few powers of two, and so are their products, whatever the order of addition; head_dim is 16, so
+that its root and the root of that are exact too. In each row one visible score is far above the others, so no rounding,
+such as that of a logarithm next to so large a number, can change a weight.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ def draw(rng: np.random.Generator, n_head: int, flags: list[int], sign: int) -> 
         k = np.concatenate([first, rest], axis=-1)
         q = np.concatenate([np.full_like(first, sign * 4 * SIZE), SPREAD * np.roll(rest, 1, axis=-1)], axis=-1)
         scores = np.where(np.tri(n_seq, dtype=bool), q @ k.swapaxes(1, 2) / 4, -np.inf)
-        best = np.sort(scores, axis=-1)[:, 1:, -2:]  # the first row has but one score to choose from
+        best = np.sort(scores, axis=-1)[:, 1:, -2:]  # the first row has only one score
         if (best[..., 1] - best[..., 0]).min() > CLEAR:
             return q.astype(np.float32), k.astype(np.float32)

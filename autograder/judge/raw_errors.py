@@ -1,11 +1,11 @@
-"""What errors of Python and NumPy that say little mean in this course."""
+"""Explains terse errors of Python and NumPy in the terms of this course."""
 
 from __future__ import annotations
 
 import functools
 import re
 
-_SHORTER = (  # what NumPy says, for a reader who does not know its words
+_SHORTER = (  # NumPy's messages, rewritten without its internal terms
     (
         r"matmul: Input operand 1 has a mismatch in its core dimension 0, .* \(size (\d+) is different from (\d+)\)",
         r"in a product a @ b, a's last axis is \2 long, and b's last but one is \1 long",
@@ -73,10 +73,10 @@ _MEANINGS = (
 
 
 def shorter(message: str) -> str:
-    """The message, or what it says in other words."""
-    return functools.reduce(lambda told, pair: re.sub(*pair, told), _SHORTER, message)
+    """The message, rewritten if _SHORTER has a simpler form."""
+    return functools.reduce(lambda text, pair: re.sub(*pair, text), _SHORTER, message)
 
 
 def meaning(message: str) -> str:
-    """A phrase that explains an error's message; empty where there is none."""
+    """A phrase that explains an error's message; empty if there is none."""
     return next((phrase for part, phrase in _MEANINGS if part in message), "")

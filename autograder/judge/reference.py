@@ -1,8 +1,8 @@
-"""GPT-2 in float64: what every check compares with.
+"""GPT-2 in float64, with which every check compares.
 
 Written from the model's definition (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners":
-pre-norm blocks, tanh GELU, learned positions, output tied to wte) and independent of solutions/. It favors being
-obviously right over speed, and keeps its own float64 copy of the weights. The common mistakes are in variants.py.
+pre-norm blocks, tanh GELU, learned positions, output tied to wte) and independent of solutions/. It favors obvious
+correctness over speed, and keeps its own float64 copy of the weights. The common mistakes are in variants.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-KV = list[tuple[np.ndarray, np.ndarray]]  # one (keys, values) a layer, each [n_head, n_seq, head_dim]
-REMEMBERED_TOKENS = 2048  # of all passes a Reference keeps; about 60 MB for the trained model
+KV = list[tuple[np.ndarray, np.ndarray]]  # one (keys, values) per layer, each [n_head, n_seq, head_dim]
+REMEMBERED_TOKENS = 2048  # in all passes that a Reference keeps; about 60 MB for the trained model
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float =
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """exp(x) over its sum along an axis; the largest x is subtracted first, so nothing overflows."""
     e = x - x.max(axis=axis, keepdims=True)
-    np.exp(e, out=e)  # in place: for a long prompt, memory takes longer than all else
+    np.exp(e, out=e)  # in place: for a long prompt, memory traffic dominates the time
     e /= e.sum(axis=axis, keepdims=True)
     return e
 
@@ -58,12 +58,12 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def split_heads(qkv: np.ndarray, n_head: int) -> np.ndarray:
-    """[n_seq, 3 * n_embd] to queries, keys and values, each [n_head, n_seq, head_dim]."""
+    """Split [n_seq, 3 * n_embd] into queries, keys and values, each [n_head, n_seq, head_dim]."""
     return qkv.reshape(len(qkv), 3, n_head, -1).transpose(1, 2, 0, 3)
 
 
 def merge_heads(heads: np.ndarray) -> np.ndarray:
-    """[n_head, n_seq, head_dim] to [n_seq, n_embd]."""
+    """Merge [n_head, n_seq, head_dim] into [n_seq, n_embd]."""
     return heads.swapaxes(0, 1).reshape(heads.shape[1], -1)
 
 
@@ -74,7 +74,7 @@ def pre_norm(x, attend, mlp, ln_1, ln_2):
 
 
 def next_token_logits(x, ln_f, wte):
-    """The last block's output to logits."""
+    """The logits from the last block's output."""
     return ln_f(x) @ wte.T
 
 
@@ -91,7 +91,7 @@ class Reference:
         self._runs: OrderedDict[tuple, Run] = OrderedDict()
 
     def forget(self) -> None:
-        """Let go of the passes that are remembered."""
+        """Forget the remembered passes."""
         self._runs.clear()
 
     def run(self, token_ids: Sequence[int], *, past: KV | None = None, positions: Sequence[int] | None = None) -> Run:
@@ -131,11 +131,11 @@ class Reference:
         return new_ids, gaps
 
     def attention_layer(self, x: np.ndarray, layer: int) -> np.ndarray:
-        """What blocks[layer].attn makes of x [n_seq, n_embd], which is normalized already."""
+        """The output of blocks[layer].attn for a normalized x [n_seq, n_embd]."""
         return self._attend(np.asarray(x, np.float64), self.weights.blocks[layer].attn, None)[0]
 
     def block(self, x: np.ndarray, layer: int) -> np.ndarray:
-        """What blocks[layer] makes of x [n_seq, n_embd]."""
+        """The output of blocks[layer] for x [n_seq, n_embd]."""
         return self._block(np.asarray(x, np.float64), self.weights.blocks[layer], None)[0]
 
     def _block(self, x, block, past):
@@ -171,7 +171,7 @@ def _linear(x, linear):
 
 
 def _in_float64(node):
-    """A tree of weights as one of plain objects, with a float64 copy of every array."""
+    """A copy of a tree of weights as plain objects, with every array in float64."""
     if isinstance(node, np.ndarray):
         return np.array(node, np.float64)
     if isinstance(node, tuple):

@@ -1,4 +1,4 @@
-"""A request to a function that generates: a prompt, and the greedy ids that must come."""
+"""A request to a function that generates tokens: a prompt, and the greedy ids that it must return."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.plurals import count, tokens
 from autograder.judge.student import Student, StudentError
 
-CLEAR = 0.02  # a greedy choice counts when the best logit leads by this much; float32 moves a logit by 1e-5
-DRAWS = 6  # prompts or models that are tried for one with clear ids
+CLEAR = 0.02  # a greedy choice counts if the best logit leads by this much; float32 rounding changes a logit by 1e-5
+DRAWS = 6  # prompts or models tried to find one with clear ids
 Answer = list[int] | StudentError
 
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt, and its greedy ids as far as each of them leads clearly: a near tie must fail nobody."""
+    """A prompt, and its greedy ids up to the first near tie, which must not fail anyone."""
 
     model: JudgeModel
     prompt: list[int]
@@ -31,11 +31,11 @@ class Request:
         return f"{asked}, which just fits into n_ctx = {n_ctx}: the last id needs no row" if fits else asked
 
     def shorter(self) -> Request:
-        """The same request for one id less."""
+        """The same request for one id fewer."""
         return replace(self, n_new=self.n_new - 1, clear=self.clear[: self.n_new - 1])
 
     def with_new_id(self, index: int, wanted: int) -> Request:
-        """The same request to a model whose tokens are numbered so that new id `index` is the one that is wanted."""
+        """The same request to a model whose tokens are renumbered so that new id `index` is `wanted`."""
         if not self.clear:
             return self
         one = self.clear[min(index, len(self.clear) - 1)]
@@ -43,7 +43,7 @@ class Request:
         return Request(model, prompt, self.n_new, clear)
 
     def ask(self, student: Student, name: str) -> Answer:
-        """The ids that the student's function gives, or the error that it raises."""
+        """The ids that the student's function returns, or the error that it raises."""
         try:
             return student.ids(name, self.prompt, self.n_new, self.model)
         except StudentError as error:
@@ -55,7 +55,7 @@ class Request:
         return isinstance(ids, list) and len(ids) == self.n_new and ids[: len(self.clear)] == self.clear
 
     def with_prompt(self, ids: Answer) -> bool:
-        """Whether the right ids follow the prompt, which was returned too."""
+        """Whether the answer is the prompt followed by the right ids."""
         n = len(self.prompt)
         return isinstance(ids, list) and ids[:n] == self.prompt and self.is_right(ids[n:])
 
@@ -73,13 +73,13 @@ class Request:
 
 
 def lively(model: JudgeModel) -> JudgeModel:
-    """The model with larger position embeddings. With its own, a random model would repeat one token for ever, at any
-    position, and no wrong position would show in the ids."""
+    """The model with larger position embeddings. Otherwise a random model would repeat one token forever, at any
+    position, and wrong positions would not show in the ids."""
     return model.patched("wpe.weight", 3 * model.weights.wpe)
 
 
 def draw_request(cases: Cases, model: JudgeModel, n_prompt: int, n_new: int, begin: Iterable[int] = ()) -> Request:
-    """A request with a prompt of `begin` and n_prompt random ids."""
+    """A request with a prompt of `begin` followed by n_prompt random ids."""
     prompts = ([*begin, *cases.ids(model, n_prompt, "request", n_new, i)] for i in range(DRAWS))
     return _clearest(((model, prompt) for prompt in prompts), n_new)
 
@@ -92,7 +92,7 @@ def draw_elsewhere(cases: Cases, request: Request) -> Request:
 
 
 def _clearest(candidates: Iterable[tuple[JudgeModel, list[int]]], n_new: int) -> Request:
-    """A request of the models and prompts: the first whose greedy ids lead clearly, or lead for longest."""
+    """The first request whose greedy ids are all clear, or else the one with the most clear ids."""
     best = None
     for model, prompt in candidates:
         ids, gaps = model.reference.greedy(prompt, n_new) if n_new else ([], [])

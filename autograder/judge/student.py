@@ -1,6 +1,6 @@
-"""The `student` the checks talk to: the student's functions, in this process or behind the worker's pipe.
+"""The `student` that checks call: the student's functions, in this process or in a worker.
 
-Objects of the student's own (caches, entries) never leave the place where they were made; a check holds `Handle`s to
+The student's own objects (caches, entries) never leave the process where they were made; a check holds `Handle`s to
 them.
 """
 
@@ -24,7 +24,7 @@ from autograder.worker.arguments import AsTuple, Entry, Handle, wire
 from autograder.worker.protocol import HEAD_BYTES, decode
 from autograder.worker.runtime import Runtime
 
-CACHE = {  # what making and reading a cache takes
+CACHE = {  # the student's methods that making and reading a cache calls
     "make_cache": ("ModelCache.__init__", "ModelCache.layers", "LayerCache.append"),
     "read_cache": ("ModelCache.layers", "LayerCache.keys", "LayerCache.values"),
 }
@@ -32,10 +32,10 @@ MAX_BYTES_TOGETHER = 4_000_000  # of the answers to many calls
 
 
 class Student:
-    """Talks to a Runtime through `perform`, which takes a request and gives the reply.
+    """Sends requests to a Runtime through `perform`, which takes a request and returns the reply.
 
-    renew: begins a new process in which the student's cells have run; with True, one in which strings hash otherwise,
-        on another day and in another folder.
+    renew: starts a new process in which the student's cells have run; with True, its strings have other hashes, and it
+        has another date and another folder.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class Student:
         self._perform = perform
         self._renew = renew
         self._held: list[int] = []
-        self._replaced: int | None = None  # which the next request is to let go of
+        self._replaced: int | None = None  # the handle that the next request releases
         self._room = Room()
-        self.last: tuple[str, Any] | None = None  # what was asked for last, and what came
-        self.gone: Exception | None = None  # what ended the process that was asked, and is no matter of the answers
+        self.last: tuple[str, Any] | None = None  # the name and the value of the last reply
+        self.gone: Exception | None = None  # the exception that reported the end of the process
         self._asked: list[str] = []  # in this check: functions, and methods with their class
         self._classes: dict[int, str] = {}  # of the objects behind handles
         self._raised: dict[str, StudentError] = {}  # in this check, by sentence
-        self.watched: Collection[str] = ()  # functions that must leave their arguments as they were
+        self.watched: Collection[str] = ()  # functions that must not change their arguments
         self._elsewhere = False
 
     # Calls: the result in five forms
@@ -65,12 +65,12 @@ class Student:
         return expect_ids(name, self._call(name, args, kwargs, "ids"))
 
     def counted_ids(self, name: str, *args: Any) -> tuple[list[int], float | None]:
-        """The result as a list of int, and how many tokens went through the model; None when that was not seen."""
+        """The result as a list of int, and how many tokens went through the model; None if nothing was counted."""
         value, tokens = self._counted(name, args, "ids")
         return expect_ids(name, value), tokens
 
     def counted_array(self, name: str, *args: Any) -> tuple[np.ndarray, float | None]:
-        """The result as an array, and how many tokens went through the model; None when that was not seen."""
+        """The result as an array, and how many tokens went through the model; None if nothing was counted."""
         value, tokens = self._counted(name, args, "array")
         return expect_array(name, value), tokens
 
@@ -83,12 +83,12 @@ class Student:
         return expect_plain(name, self._call(name, args, kwargs, "plain"))
 
     def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
-        """The results of many calls, each with its (args, kwargs), as plain values: one question and one answer."""
+        """The results of many calls, each with its (args, kwargs), as plain values, in one request."""
         wired = [[[wire(a) for a in args], {key: wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
         return self._each(name, {"op": "calls", "name": name, "calls": wired})
 
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
-        """Which of the `Entry`s among the arguments, kept ones too, came back: an index over all of them, or None."""
+        """Which `Entry` among the arguments, including kept ones, was returned: an index over all of them, or None."""
         value = self._call(name, args, kwargs, "entry")
         lists = [arg.items if isinstance(arg, AsTuple) else arg for arg in args]
         n = sum(isinstance(item, (Entry, Handle)) for some in lists if isinstance(some, (list, tuple)) for item in some)
@@ -102,7 +102,7 @@ class Student:
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """Calls in this context answer as another Python process would, where hash() of a string is another number."""
+        """Calls in this context answer as in another Python process, where hash() of a string differs."""
         self._elsewhere = True
         try:
             yield
@@ -117,8 +117,8 @@ class Student:
     def counted_method(
         self, handle: Handle, name: str, *args: Any, n_layer: int
     ) -> tuple[list[int], float | None, list[Any]]:
-        """handle.name(*args) as ids, how many tokens went through the student's functions for a model, and how many had
-        at each call of a NotesWork among the arguments."""
+        """handle.name(*args) as ids, how many tokens went through the student's model functions, and how many had done
+        so at each call of a NotesWork among the arguments."""
         request = {"op": "method", "handle": handle.number, "name": name, "returns": "ids"}
         reply = self._exchange(name, {**request, "count": True, "n_layer": n_layer}, args, {})
         noted = reply.get("noted")
@@ -150,12 +150,12 @@ class Student:
     # Caches
 
     def make_cache(self, model: JudgeModel, kv: KV) -> Handle:
-        """The student's ModelCache, filled through append with one (keys, values) a layer."""
+        """The student's ModelCache, filled through append with one (keys, values) per layer."""
         self._room.make_for(model)
         return self.cache_with(kv)
 
     def cache_with(self, kv: KV) -> Handle:
-        """The same where there is no model."""
+        """The same without a model."""
         arrays = [[np.asarray(k, np.float32), np.asarray(v, np.float32)] for k, v in kv]
         self._room.make_for(arrays)
         request = {"op": "make_cache", "n_layer": len(kv), "kv": arrays}
@@ -190,15 +190,15 @@ class Student:
     # Processes
 
     def hashes(self) -> bool:
-        """Whether the student's functions hash or make sets, by which results may differ between processes."""
+        """Whether the student's functions hash or make sets, so that results may differ between processes."""
         return self._ask("hashes", {"op": "hashes"}) is True
 
     def begin_anew(self, other_hashes: bool | None = None) -> bool:
-        """Go on in another process, to which nothing of this one comes but what is passed: no handle, no file.
+        """Continue in a new process, without the handles and files of this one.
 
-        other_hashes: whether strings hash otherwise there, on another day and in another folder; None: only where the
-            student's code is seen to hash.
-        False, and nothing happens, where there is no other process, as in a notebook's own kernel.
+        other_hashes: whether strings have other hashes there, with another date and another folder; None means only if
+            the student's code seems to hash.
+        Returns False, and does nothing, if there can be no other process, as in a notebook's own kernel.
         """
         if self._renew is None:
             return False
@@ -212,9 +212,9 @@ class Student:
     def expect_error(
         self, name: str, *args: Any, what: str, prop: str | None = None, bug: Bug | None = None, **kwargs: Any
     ) -> str:
-        """The message of the ValueError or IndexError that the call must raise; a Failure when it does not.
+        """The message of the ValueError or IndexError that the call must raise; raises Failure if it does not.
 
-        bug: what it is called when the call returns as if nothing were wrong.
+        bug: the bug to name if the call returns as if nothing were wrong.
         """
         try:
             self._call(name, args, kwargs, "none")
@@ -246,7 +246,7 @@ class Student:
         if self._elsewhere:
             request["elsewhere"] = True
         reply = self._reply(name, request)
-        if reply.get("changed") and name in self.watched:  # each call has copies, so elsewhere it does no harm
+        if reply.get("changed") and name in self.watched:  # harmless elsewhere: each call gets copies
             raise Failure(
                 "A function leaves its inputs as they were.",
                 f"{name} changed one of its arguments in place.",
@@ -265,7 +265,7 @@ class Student:
 
     def _reply(self, name, request):
         request.setdefault("max_bytes", self._room.bytes_for(request))
-        if self._replaced is not None and request["op"] in ("call", "keep", "make_cache"):  # which make the next
+        if self._replaced is not None and request["op"] in ("call", "keep", "make_cache"):  # these create an object
             request["replaced"], self._replaced = self._replaced, None
         try:
             reply = self._perform(request)
@@ -283,7 +283,7 @@ class Student:
         return reply
 
     def _asked_by(self, request: dict[str, Any]) -> Iterator[str]:
-        """What of the student's a request runs or reads: functions, and methods and attributes with their class."""
+        """The student's functions, methods and attributes that a request uses, with their class."""
         op, about = request["op"], self._classes.get(request.get("handle", 0), "")
         if op in ("make_cache", "read_cache"):
             yield from CACHE[op]
@@ -297,7 +297,7 @@ class Student:
             yield from (f"{about}.{name}" for name, _ in request["calls"])
 
     def places(self, sentence: str, written: Collection[str], given: Collection[str]) -> list[str]:
-        """The functions and methods that can be at fault: those that were asked, a failure's subject first.
+        """The functions and methods that can be at fault: those that were called, the failure's subject first.
 
         written: the functions and classes of the stage. given: those of earlier stages, which are right.
         """
@@ -311,12 +311,12 @@ class Student:
         return of_class in written if of_class or "." in name else method not in given
 
     def error_in(self, sentence: str) -> StudentError | None:
-        """The error that a sentence about the answers tells; None where it tells none."""
-        return next((error for told, error in self._raised.items() if told[:-1] in sentence), None)
+        """The error that a sentence of a failure quotes; None if it quotes none."""
+        return next((error for quoted, error in self._raised.items() if quoted[:-1] in sentence), None)
 
     @property
     def last_answer(self) -> str:
-        """What came last, as the beginning of a sentence."""
+        """The last answer, as the beginning of a sentence."""
         return f"{self.last[0]} returned {described(self.last[1])}" if self.last else "Nothing was returned"
 
     def _as(self, returns, name, value):
@@ -334,12 +334,12 @@ class Student:
         return Handle(value)
 
     def replace(self, handle: Handle) -> None:
-        """Let go of an object just before the next one is made, so that Python gives that one its id()."""
+        """Release an object just before the next one is made, so that Python gives the new one its id()."""
         self._held.remove(handle.number)
         self._replaced = handle.number
 
     def release_all(self) -> None:
-        """Let go of every object handed out; called after each check."""
+        """Release every object; called after each check."""
         self._asked, self._raised, self._classes = [], {}, {}
         if self._replaced is not None:
             self._held.append(self._replaced)
@@ -349,7 +349,7 @@ class Student:
             try:
                 self._perform({"op": "release", "handles": held})
             except Exception:
-                return  # a worker that went away holds nothing any more
+                return  # a worker that has ended holds nothing
 
 
 def _running(name: str, request: dict[str, Any], call: Any) -> str:
@@ -359,7 +359,7 @@ def _running(name: str, request: dict[str, Any], call: Any) -> str:
 
 
 def local_student(namespace: dict[str, Any]) -> Student:
-    """A student in this very process: a notebook's own kernel. Its answers take the form that they have in a pipe."""
+    """A student in this process, which is a notebook's kernel. Its answers are encoded as they are for a pipe."""
     runtime = Runtime(namespace, interruptible=True)
     as_in_the_notebook = np.geterr()
 

@@ -1,4 +1,4 @@
-"""What the student's code raised, or why its answer cannot be used, on the levels on which it is told."""
+"""The error that the student's code raised, or that makes its answer unusable, on the three levels of a failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StudentError(Exception):
         self.kind = str(error.get("kind"))
         self.type = one_line(str(error.get("type")), 80)
         self.message = shorter(one_line(str(error.get("message"))))
-        self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, where that is known
+        self.because = one_line(str(error.get("because") or ""), 2000)  # why it is missing, if that is known
         self.not_parsed = error.get("not_parsed") is True  # it is missing because its cell is not valid Python
         self.refusal = error.get("refusal") is True
         self.stub = error.get("stub") is True
@@ -26,7 +26,7 @@ class StudentError(Exception):
 
     @property
     def unwritten(self) -> bool:
-        """Whether the function is not there yet: a stub, or not defined."""
+        """Whether the function is a stub or is not defined."""
         return self.stub or self.kind == "missing"
 
     @property
@@ -54,14 +54,14 @@ class StudentError(Exception):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """What errors of one cause share: that of the missing name, or type and line; and that something is None."""
+        """What errors with one cause share: why the name is missing, or the type and line; and that a value is None."""
         root = self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
         is_none = "NoneType" in self.message or self.message.endswith("has no axis")
         return (root, *["a value is None"] * is_none)
 
     @property
     def whole(self) -> str:
-        """All levels in one sentence, for what is no check."""
+        """All levels in one sentence, for an error outside of a check."""
         place = f" ({self._place})" if self._place else ""
         means = meaning(f"{self.type}: {self.message}")
         return f"{self.sentence[:-1]}{place}{'; ' + means if means else ''}."

@@ -1,6 +1,6 @@
 """GPT-2 with one common mistake: the reference with one of its parts or weights replaced.
 
-`variant(reference, "no-causal-mask")` is such a model; what it gives is what a student with this mistake gives.
+`variant(reference, "no-causal-mask")` is such a model; its results are those of a student with this mistake.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Suspect = tuple[Bug, str]  # a bug, and the name of the variant that has it
 
 
 def variant(reference: Reference, name: str) -> Reference:
-    """The reference with the mistake of this name; the weights that it leaves alone are shared."""
+    """The reference with the mistake of this name; the weights that do not change are shared."""
     wrong = copy.copy(reference)
     wrong._runs = OrderedDict()
     for part, changed in VARIANTS[name].items():
@@ -34,12 +34,12 @@ def variant(reference: Reference, name: str) -> Reference:
 def suspects_from(
     suspects: Sequence[Suspect], reference: Reference, method: Callable, *args: Any
 ) -> Iterator[tuple[Bug, Callable[[], Any]]]:
-    """What a method such as Reference.logits gives with each mistake; computed when it is called for."""
+    """The result of a method such as Reference.logits with each mistake, computed on demand."""
     for bug, name in suspects:
         yield bug, lambda name=name: method(variant(reference, name), *args)
 
 
-# Attention: functions of q [n_head, n_query, head_dim] and of k and v [n_head, n_seq, head_dim].
+# Attention: functions of q [n_head, n_query, head_dim], and k and v [n_head, n_seq, head_dim].
 
 
 def _scores(q, k):
@@ -52,17 +52,17 @@ def _visible(q, k, offset=0):
 
 
 def _masked(visible):
-    """Another mask; visible(q, k) is [n_query, n_seq]."""
+    """Attention with another mask; visible(q, k) is [n_query, n_seq]."""
     return lambda q, k, v: softmax(np.where(visible(q, k), _scores(q, k), -np.inf)) @ v
 
 
 def _hidden(score):
-    """Another way to hide; score(scores) stands where the mask hides."""
+    """Attention with another value for hidden scores, score(scores)."""
     return lambda q, k, v: softmax(np.where(_visible(q, k), _scores(q, k), score(_scores(q, k)))) @ v
 
 
 def _scaled(divisor):
-    """Scores divided by another number than sqrt(head_dim)."""
+    """Attention with scores divided by another number than sqrt(head_dim)."""
     return lambda q, k, v: right.attention(np.asarray(q, np.float64) * (math.sqrt(q.shape[2]) / divisor(q)), k, v)
 
 
@@ -84,7 +84,7 @@ ATTENTION = {
     "keys-summed": lambda q, k, v: right.attention(q, k, k),
     "keys-values-exchanged": lambda q, k, v: right.attention(q, v, k),
 }
-# Hidden scores that are set to a number, or lowered by one, which is not enough.
+# Hidden scores set to a number or lowered by one, neither of which is enough.
 MASK_TOO_SMALL = {
     name: _hidden(score)
     for size in (1e4, 1e2, 1e3, 5e3)
@@ -94,7 +94,7 @@ MASK_TOO_SMALL = {
     )
 }
 
-# Heads: functions of what split_heads and merge_heads take.
+# Heads: replacements for split_heads and merge_heads.
 
 
 def _split_by_reshape(qkv, n_head):
@@ -193,7 +193,7 @@ def _layers_as_text(weights):
     return _with(weights, blocks=[weights.blocks[i] for i in sorted(range(len(weights.blocks)), key=str)])
 
 
-VARIANTS: dict[str, dict[str, Callable]] = {  # parts of the reference, and what stands in their place
+VARIANTS: dict[str, dict[str, Callable]] = {  # parts of the reference, and their replacements
     **{name: {"attention": function} for name, function in {**ATTENTION, **MASK_TOO_SMALL}.items()},
     **HEADS,
     **{name: {"block_of": function} for name, function in BLOCKS.items()},

@@ -1,1 +1,1 @@
-"""Notebooks: building the assignments from solutions/, and reading what students made of them."""
+"""Builds the assignments from solutions/, and reads the notebooks that students hand in."""

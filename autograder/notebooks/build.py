@@ -1,8 +1,7 @@
-"""solutions/*.py to course/source and course/release, the same bytes every time.
+"""Builds course/source and course/release from solutions/*.py, with the same bytes every time.
 
-The source notebook of a stage is its script with nbgrader's metadata; the released one is what nbgrader's
-generate_assignment makes of it. Everything is made in a temporary folder first, so that a build that fails leaves the
-notebooks as they were.
+The source notebook of a stage is its script with nbgrader's metadata; nbgrader's generate_assignment makes the released
+one from it. Everything is made in a temporary folder first, so a build that fails changes no notebook.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
 
 
 def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAGES) -> None:
-    """Raise BuildError, naming the first difference, when course/release is not what solutions/ builds."""
+    """Raise BuildError, with the first difference, if course/release differs from what solutions/ builds."""
     release = root / "course" / "release"
     for path, text in _known().items() if root == ROOT else ():
         if not path.is_file() or path.read_bytes() != text.encode():
@@ -80,7 +79,7 @@ def check_release_is_current(root: Path = ROOT, stages: tuple[Stage, ...] = STAG
 
 
 def _known() -> dict[Path, str]:
-    """The files by which `autograder test` knows the course's charts without their tags, and each given.py."""
+    """The files with which `autograder test` recognizes each given.py, and chart cells that lost their tags."""
     cells = [cell for stage in STAGES for cell in read_stage(stage, SOLUTIONS)]
     charts = sorted({chart_hash(cell.source) for cell in cells if "tags" in cell.metadata})
     given = {stage.module: given_source(stage) for stage in STAGES}
@@ -89,7 +88,7 @@ def _known() -> dict[Path, str]:
 
 
 def _make(solutions: Path, folder: Path, stages: tuple[Stage, ...], config: Config | None) -> None:
-    """Make folder/source and folder/release. A config means that the assignments go into its gradebook."""
+    """Make folder/source and folder/release. With a config, the assignments are registered in its gradebook."""
     for stage in stages:
         target = folder / "source" / stage.assignment
         target.mkdir(parents=True)
@@ -110,14 +109,14 @@ def source_notebook(stage: Stage, cells: list[ScriptCell]) -> str:
     taken: set[str] = set()
     for cell in cells:
         make = new_markdown_cell if cell.cell_type == "markdown" else new_code_cell
-        source = cell.source.replace("<details>", '<details style="margin-bottom: 1em">')  # else no gap follows a fold
+        source = cell.source.replace("<details>", '<details style="margin-bottom: 1em">')  # adds a gap after the fold
         notebook.cells.append(make(source, metadata=cell.metadata, id=_cell_id(cell, taken)))
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 
 
 def _cell_id(cell: ScriptCell, taken: set[str]) -> str:
-    """The mark's value, or a hash of the text: the same for the same text, wherever it stands in the notebook."""
+    """The mark's value, or a hash of the text, which does not depend on where the cell is."""
     base = cell.name or f"{cell.kind}-{hashlib.sha256(cell.source.encode()).hexdigest()[:10]}"
     chosen, number = base, 1
     while chosen in taken:
@@ -157,7 +156,7 @@ def _generate(stage: Stage, folder: Path, config: Config | None) -> None:
 
 
 class _Log(logging.Logger):
-    """Keeps what nbgrader says, to tell the reason of a failure; a build that works says nothing."""
+    """Keeps nbgrader's errors, to report the reason for a failure; a build that works prints nothing."""
 
     def __init__(self) -> None:
         super().__init__("build")
@@ -177,7 +176,7 @@ class _Log(logging.Logger):
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Every file below a folder, by its path from there, except what notebooks and systems leave behind."""
+    """Every file below a folder, by relative path, except hidden files and caches."""
     return {
         path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
@@ -186,15 +185,15 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _refuse_others(stage: Stage, solutions: Path, course: Path) -> None:
-    """Raise BuildError for a file that the build does not make: it would be released, and if deleted may be missed."""
+    """Raise BuildError for a file that the build does not make: releasing or deleting it could be a mistake."""
     own = {f"{stage.module}.ipynb"} | ({"given.py"} if given_source(stage, solutions) is not None else set())
     for folder in (course / "source" / stage.assignment, course / "release" / stage.assignment):
         for name in sorted(_files(folder).keys() - own):
-            raise BuildError(f"{folder / name} is not made by the build; move it away or delete it, and build again")
+            raise BuildError(f"{folder / name} is not made by the build; move or delete it, and build again")
 
 
 def _copy(made: Path, target: Path) -> None:
-    """Put the made files into target, leaving files alone that are the same."""
+    """Copy the made files to target, except those that are the same already."""
     for name, path in _files(made).items():
         destination = target / name
         data = path.read_bytes()
@@ -204,7 +203,7 @@ def _copy(made: Path, target: Path) -> None:
 
 
 def _first_difference(a: bytes, b: bytes) -> int | None:
-    """The number of the first line that differs; None when there is none."""
+    """The number of the first line that differs; None if none does."""
     if a == b:
         return None
     lines_a, lines_b = a.split(b"\n"), b.split(b"\n")

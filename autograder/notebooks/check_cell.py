@@ -20,7 +20,7 @@ from autograder.notebooks.parity import NotInGrading, of_notebook
 
 
 class CheckFailed(Exception):
-    """A check cell failed. Jupyter, which has shown how, adds one line in place of a traceback through the grader."""
+    """A check cell failed. Jupyter, which already shows the message, adds one line instead of a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return ["Run All Cells stops at a check that does not pass."] if _in_jupyter() else str(self).splitlines()
@@ -55,7 +55,7 @@ def _in_jupyter() -> bool:
 
 
 def _as_html(heading: str, result: Result) -> str:
-    """The outcome as a piece of a page, in which nothing of a student's is obeyed. Figures stand in a table alone."""
+    """The outcome as HTML, in which a student's text is escaped. Figures are in the table only."""
     sentences = result.message.splitlines()
     return (
         Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
@@ -72,14 +72,14 @@ def _as_html(heading: str, result: Result) -> str:
 
 
 def _not_in_grading(namespace: dict[str, Any]) -> list[NotInGrading]:
-    """What the notebook as it was last saved uses, and grading would not have; nothing where its file is not known."""
+    """The names that the notebook, as last saved, uses and grading would not have; empty if its file is unknown."""
     path = os.environ.get("JPY_SESSION_NAME") or namespace.get("__vsc_ipynb_file__")  # JupyterLab's, VS Code's
     return of_notebook(Path(path)) if path and Path(path).suffix == ".ipynb" and Path(path).is_file() else []
 
 
 @contextlib.contextmanager
 def _in_another_folder() -> Iterator[None]:
-    """Checks write files by relative names."""
+    """Run in a temporary folder, because checks write files by relative names."""
     folder = os.getcwd()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:  # on Windows an open file stays
         os.chdir(temporary)
@@ -91,7 +91,7 @@ def _in_another_folder() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _nobody_at_the_keyboard() -> Iterator[None]:
-    """As in grading: a left-over input() or breakpoint() in a function asks nobody."""
+    """As in grading, input() and breakpoint() do not wait for anyone."""
 
     def no_input(prompt: Any = "", /) -> str:
         raise EOFError("EOF when reading a line")

@@ -1,7 +1,7 @@
-"""Which copy of a solution cell counts, when a student copied, pasted or split the cell.
+"""Decides which copy of a solution cell counts if a student copied, pasted or split the cell.
 
-The rule: the first copy that is solved counts. The rest of a split cell belongs to it; any other copy that defines the
-same functions is left out.
+The first solved copy counts. The rest of a split cell belongs to it; any other copy that defines the same functions is
+left out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from autograder.worker.naming import defined_names
 
 @dataclass(frozen=True)
 class Choice:
-    """What became of the copies of one cell; numbers are places in the list of copies."""
+    """What was done with the copies of one cell; numbers are indices in the list of copies."""
 
     chosen: int
     source: str  # the chosen copy, with the continuations joined to it
-    joined: tuple[int, ...] = ()  # continuations: they begin inside the function that the cell was split in
+    joined: tuple[int, ...] = ()  # continuations: they begin inside the function in which the cell was split
     kept: tuple[int, ...] = ()  # parts that define other things; they run as cells of their own
     dropped: tuple[int, ...] = ()
 

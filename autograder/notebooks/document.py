@@ -1,7 +1,6 @@
-"""Reads a notebook file as it comes: whatever saved it, of any format version, with or without its metadata.
+"""Reads any notebook file: whatever program saved it, of any format version, with or without metadata.
 
-Only the standard library is used, so that testing a notebook from the command line starts at once, and nothing in the
-file is executed.
+Only the standard library is used, so that `autograder test` starts at once. Nothing in the file is executed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from autograder.notebooks.errors import NotebookError
 
 MAX_BYTES = 64 * 2**20
 MAX_CELLS = 20_000
-MAX_LISTS, MAX_COMMAS = 10**6, 5 * 10**6  # each value costs the reader some hundred bytes, and a file of 64 MB has many
+MAX_LISTS, MAX_COMMAS = 10**6, 5 * 10**6  # a parsed value takes about a hundred bytes, and a file holds many
 _CODE, _MARKDOWN, _RAW = "code", "markdown", "raw"
 CHECK_CALL = re.compile(r"""^autograder\.check\(\s*["']([\w-]+)["']\s*\)""", re.MULTILINE)
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -25,7 +24,7 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codec
 
 @dataclass(frozen=True)
 class DocumentCell:
-    """A cell of somebody's notebook: what it says it is, none of which is trusted."""
+    """A cell of a submitted notebook, with what its metadata claims; none of it is trusted."""
 
     index: int  # its place in the notebook, from 0
     type: str  # "code", "markdown" or "raw"
@@ -38,19 +37,19 @@ class DocumentCell:
 
     @property
     def place(self) -> str:
-        """What to call the cell when it has no name."""
+        """What to call the cell if it has no name."""
         return f"cell {self.index + 1}"
 
     @property
     def check_id(self) -> str | None:
-        """The check that this cell calls, if it is a check cell by its content."""
+        """The id of the check that this cell calls, if it calls one."""
         match = CHECK_CALL.search(self.source) if self.type == _CODE else None
         return match.group(1) if match else None
 
 
 @dataclass(frozen=True)
 class Document:
-    """A notebook as it was read. `language` is what its kernel speaks, "python" when it does not say."""
+    """A notebook as read. language: of its kernel, "python" if the file does not say."""
 
     cells: tuple[DocumentCell, ...]
     language: str = "python"
@@ -58,13 +57,13 @@ class Document:
 
 
 def read_document(path: str | Path) -> Document:
-    """Read an .ipynb file; NotebookError when that is not possible."""
+    """Read an .ipynb file; raises NotebookError if that is not possible."""
     path = Path(path)
     return parse_document(read_bytes(path), path.name)
 
 
 def read_bytes(path: Path) -> bytes:
-    """What is in a file that may be a notebook; NotebookError when it cannot be read or is too large."""
+    """The bytes of a file that may be a notebook; raises NotebookError if it cannot be read or is too large."""
     try:
         if not path.is_file():
             raise NotebookError(f"{path.name} is not there; save the notebook under this name.")
@@ -87,9 +86,7 @@ def decode_text(data: bytes, name: str) -> str:
     try:
         return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
-        raise NotebookError(
-            f"{name} is not a text file in UTF-8, so it is no notebook; take the .ipynb file."
-        ) from None
+        raise NotebookError(f"{name} is not a text file in UTF-8, so it is no notebook; use the .ipynb file.") from None
 
 
 def parse_document(data: bytes, name: str) -> Document:
@@ -102,7 +99,7 @@ def parse_document(data: bytes, name: str) -> Document:
 def document_of(notebook: Any, name: str) -> Document:
     """The document in a notebook's JSON, of format version 3, 4 or later."""
     if not isinstance(notebook, dict):
-        raise NotebookError(f"{name} is not a notebook; take the .ipynb file.")
+        raise NotebookError(f"{name} is not a notebook; use the .ipynb file.")
     entries = _cell_list(notebook)
     if entries is None:
         raise NotebookError(f"{name} has no list of cells, so it is not a notebook; submit the .ipynb file.")
@@ -127,11 +124,11 @@ def _parse_json(text: str, name: str) -> Any:
             else ""
         )
         raise NotebookError(
-            f"{name} is not valid JSON (line {error.lineno}){hint}, and JupyterLab cannot open it either; take a whole "
-            "copy, such as the one in .ipynb_checkpoints."
+            f"{name} is not valid JSON (line {error.lineno}){hint}, and JupyterLab cannot open it either; use an "
+            "intact copy, such as the one in .ipynb_checkpoints."
         ) from None
     except (RecursionError, ValueError):
-        raise NotebookError(f"{name} is not a notebook that can be read; take a whole copy of it.") from None
+        raise NotebookError(f"{name} is not a notebook that can be read; use an intact copy of it.") from None
 
 
 def _cell_list(notebook: dict[str, Any]) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""What can go wrong with a notebook or a stage's script, each told in one sentence with the remedy."""
+"""The errors of notebooks and stage scripts; each message is one sentence with the remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from autograder.plain_text import one_line
 class NotebookError(ValueError):
     """A notebook cannot be used. Jupyter shows the message alone, without a traceback through this package.
 
-    The message is one line that a terminal can be shown, whatever the file is called.
+    The message is one line that is safe to show in a terminal, whatever the file's name is.
     """
 
     def __init__(self, message: str):

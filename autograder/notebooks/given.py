@@ -27,17 +27,17 @@ _ABOUT = (
 
 
 def given_hash(text: str) -> str:
-    """What a given.py is known by, whatever its line ends."""
+    """The hash that identifies a given.py, whatever its line ends."""
     return hashlib.sha256("\n".join(text.splitlines()).encode()).hexdigest()[:16]
 
 
 def is_courses_own(text: str, stage: Stage) -> bool:
-    """Whether a given.py is the one that the stage is graded with."""
+    """Whether this is the given.py with which the stage is graded."""
     return f"{stage.module} {given_hash(text)}" in GIVEN.read_text(encoding="utf-8").splitlines()
 
 
 def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:
-    """The text of a stage's given.py; None for a stage that stands on no other."""
+    """The text of a stage's given.py; None for a stage that needs no earlier one."""
     earlier = earlier_stages(stage)
     if not earlier:
         return None
@@ -80,12 +80,12 @@ def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:
     return text
 
 
-# (group, whether it is from a module, module, what is imported of it): sorts in the order in which imports are written
+# (group, whether it is a "from" import, module, imported name): sorts in the order in which imports are written
 _Import = tuple[int, bool, str, str]
 
 
 def _imports(cell: ScriptCell, script: str) -> tuple[dict[str, _Import], bool]:
-    """What the imports of a setup cell bind, without those from given; and whether it has a __future__ import."""
+    """The names that the imports of a setup cell bind, except those from given; whether it has a __future__ import."""
     found: dict[str, _Import] = {}
     future = False
     for node in ast.walk(_parse(cell, script)):
@@ -125,7 +125,7 @@ def _only_defines(tree: ast.Module) -> bool:
 
 
 def _is_constant(node: ast.stmt) -> bool:
-    """START = "..." and the like."""
+    """Whether a statement assigns a constant, such as START = "..."."""
     return isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
 
 
@@ -140,7 +140,7 @@ def _top_level_names(tree: ast.Module) -> list[str]:
 
 
 def _free_names(tree: ast.Module) -> list[str]:
-    """The names a cell reads and does not bind anywhere in it."""
+    """The names that a cell reads and does not bind anywhere."""
     read: dict[str, None] = {}
     bound: set[str] = set(dir(builtins))
     for node in ast.walk(tree):

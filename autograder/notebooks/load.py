@@ -1,4 +1,4 @@
-"""A student's notebook or Python file as code: the cells that are run when it is graded, and its functions."""
+"""Loads the code of a student's notebook or Python file: the cells that grading runs, and its functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STAGE_NAMES = frozenset(name for stage in GRADED_STAGES for name in stage.funct
 
 
 def read_any(path: str | Path) -> Document:
-    """The document in an .ipynb or .py file; NotebookError when there is none."""
+    """The document in an .ipynb or .py file; raises NotebookError if it cannot be read."""
     path = Path(path)
     if path.suffix == ".py":
         if not path.is_file():
@@ -37,18 +37,13 @@ def read_any(path: str | Path) -> Document:
     return read_document(path)
 
 
-def read_cells(path: str | Path) -> list[Cell]:
-    """The cells of a notebook or Python file that are run when it is graded, in order: sorting.py says which."""
-    return cells_to_run(sorted_cells(path))
-
-
 def sorted_cells(path: str | Path) -> list[SortedCell]:
     """The cells of a notebook or Python file, and what each is."""
     return sort_cells(read_any(path), known_charts())
 
 
 def cells_to_run(cells: list[SortedCell]) -> list[Cell]:
-    """Those that are run. In place of one that is too large to be run stands one that says so."""
+    """The cells that grading runs, in order (sorting.py). A cell that is too large is replaced by one that says so."""
     from autograder.sandbox.client import Cell
 
     return [
@@ -90,8 +85,8 @@ class StudentFunctions:
 def load_notebook(path: str | Path) -> StudentFunctions:
     """Run the function cells of an earlier notebook of yours and return its functions: mine.prefill, mine.decode_step.
 
-    Run are the setup and solution cells, and the imports and definitions in cells of your own; no check, no chart, and
-    nothing that is only printed or measured.
+    This runs the setup and solution cells, and the imports and definitions in your own cells; it runs no check, no
+    chart, and no code that only prints or measures.
     """
     from autograder.worker.cells import compile_cell, compile_code
 
@@ -101,7 +96,7 @@ def load_notebook(path: str | Path) -> StudentFunctions:
     names = [n for _, source in cells for n in defined_names(source) if n not in unsolved]
     if not names:
         why = "is not solved yet" if unsolved else "defines no functions"
-        raise NotebookError(f"{path.name} {why}; solve it first, or go on with the functions in given.py.")
+        raise NotebookError(f"{path.name} {why}; solve it first, or use the functions in given.py.")
     module = types.ModuleType(f"notebook_{path.stem}")
     sys.modules[module.__name__] = module  # where dataclasses and pickle look for the notebook's classes
     namespace = module.__dict__
@@ -116,19 +111,19 @@ def load_notebook(path: str | Path) -> StudentFunctions:
                 exec(code, namespace)
             except Exception as error:
                 if not whole or is_unsolved(source):
-                    continue  # what the functions need of a scratch cell will be missed when they are called
-                message = f"{cell.label} cannot be run ({type(error).__name__}: {error}); mend it there first."
+                    continue  # a name that the functions need is reported when they are called
+                message = f"{cell.label} cannot be run ({type(error).__name__}: {error}); fix it there first."
                 raise NotebookError(f"{path.name}: {message}") from error
     return StudentFunctions(path.name, namespace, list(dict.fromkeys(names)), unsolved)
 
 
 def _without_checks(source: str) -> str:
-    """The cell as it is run here: a check that stands in it would be one of this notebook's."""
+    """The cell without its checks, which would run on the notebook that loads it."""
     return CHECK_CALL.sub("", without_markers(source))
 
 
 def _definitions(source: str) -> ast.Module:
-    """The cell without the statements that do more than define something."""
+    """The cell's imports, definitions and constants."""
     kept: list[ast.stmt] = []
     for node in ast.parse(source).body:
         defines = isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
@@ -147,7 +142,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 @contextlib.contextmanager
 def _beside(path: Path) -> Iterator[None]:
-    """`from given import ...` finds the given.py beside the notebook while its cells run, and not afterwards."""
+    """While the notebook's cells run, `from given import ...` finds the given.py beside the notebook."""
     folder = str(path.resolve().parent)
     previous = sys.modules.pop("given", None)
     sys.path.insert(0, folder)

@@ -1,6 +1,6 @@
-"""The marks in the cell headers of a stage's script, and the nbgrader metadata that they stand for.
+"""Reads the marks in the cell headers of a stage's script, and makes nbgrader's metadata from them.
 
-This is the only place that knows the marks; autograder/README.md lists them for people.
+autograder/README.md describes the marks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.judge.framework import checks_and_steps_of
+from autograder.judge.framework import checks_and_steps_of, find_check
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.regions import region_problem
 from autograder.stages import Stage
 
 _MARKS = ("setup", "solution", "check", "written")
 _JUPYTEXT_KEYS = {"lines_to_next_cell", "lines_to_end_of_cell_marker"}
-_MARK_VALUE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what nbformat allows as a cell id
+_MARK_VALUE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what nbformat allows in a cell id
 _CHART = "chart"
 
 
@@ -39,7 +39,7 @@ class ScriptCell:
         """The metadata of the source notebook's cell."""
         if self.kind == "prose":
             return {}
-        if self.kind == "chart" or (self.kind == "check" and self.points == 0):  # a step: the student's alone
+        if self.kind == "chart" or (self.kind == "check" and self.points == 0):  # a step, which is not graded
             return {"tags": [_CHART]}
         nbgrader: dict[str, Any] = {
             "grade": self.kind in ("check", "written"),
@@ -55,11 +55,11 @@ class ScriptCell:
 
 
 def read_script(path: Path) -> list[ScriptCell]:
-    """The cells of a script; BuildError for a header or a marker that cannot be meant."""
+    """The cells of a script; raises BuildError for a wrong header or marker."""
     import jupytext
 
     if not path.is_file():
-        raise BuildError(f"{path} is missing; every stage is written in a script of its name.")
+        raise BuildError(f"{path} is missing; every stage has a script of its name.")
     notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
     return [_script_cell(path.name, i, cell) for i, cell in enumerate(notebook.cells, 1)]
 
@@ -74,12 +74,12 @@ def _script_cell(script: str, number: int, cell: Any) -> ScriptCell:
     allowed = {kind, "points"} if kind == "written" else {"tags"} if kind == "chart" else {kind}
     unknown = sorted(set(metadata) - allowed)
     if unknown:
-        raise BuildError(f"{place} has {', '.join(unknown)} in its header, which means nothing there.")
+        raise BuildError(f"{place} has {', '.join(unknown)} in its header, which has no meaning there.")
     if (cell.cell_type == "markdown") != (kind in ("prose", "written")):
-        raise BuildError(f"{place} is a {cell.cell_type} cell, which this mark does not go with.")
+        raise BuildError(f"{place} is a {cell.cell_type} cell, which cannot have this mark.")
     name = metadata.get(kind) if marks else None
     if marks and not (isinstance(name, str) and _MARK_VALUE.fullmatch(name)):
-        raise BuildError(f"{place}: a mark's value is made of letters, digits, - and _, at most 64 of them.")
+        raise BuildError(f"{place}: a mark's value consists of at most 64 letters, digits, - and _.")
     problem = region_problem(cell.source)
     if kind in ("solution", "written"):
         if problem:
@@ -101,7 +101,7 @@ def _unmarked_kind(cell: Any, metadata: dict[str, Any], place: str) -> str:
 
 
 def read_stage(stage: Stage, solutions: Path) -> list[ScriptCell]:
-    """The cells of a stage with each check's points filled in; BuildError when script and checks do not fit."""
+    """The cells of a stage with each check's points; raises BuildError if script and checks do not match."""
     path = solutions / f"{stage.module}.py"
     cells = read_script(path)
     _refuse_duplicates(path.name, cells)
@@ -132,8 +132,6 @@ def _refuse_duplicates(script: str, cells: list[ScriptCell]) -> None:
 
 
 def _refuse_wrong_check(script: str, cell: ScriptCell, checks: dict[str, Any], stage: Stage) -> None:
-    from autograder.judge.framework import find_check
-
     if cell.name not in checks:
         try:
             other = find_check(cell.name)

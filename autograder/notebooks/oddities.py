@@ -1,4 +1,4 @@
-"""What is odd about a notebook, in sentences for the student who runs the checks and for the assistant who grades."""
+"""Describes what is odd about a notebook, for the student who runs the checks and the assistant who grades."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.worker.naming import defined_names
 
 
 def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]:
-    """The sentences about a student's own file."""
+    """Sentences about what is odd in a student's file."""
     if path.suffix == ".ipynb" and path.stem != stage.module:
         yield f"The notebook is named {path.name}; hand it in as {stage.module}.ipynb."
     yield from _beside(path, stage)
@@ -26,7 +26,7 @@ def oddities(path: Path, cells: list[SortedCell], stage: Stage) -> Iterator[str]
 
 
 def _beside(path: Path, stage: Stage) -> Iterator[str]:
-    """What is odd about the folder: that of another stage, or one with a second notebook."""
+    """Sentences about the folder: it belongs to another stage, or has a second notebook."""
     folder = path.resolve().parent
     named = path.name == f"{stage.module}.ipynb"
     if named and folder.name != stage.assignment and folder.name in {other.assignment for other in GRADED_STAGES}:
@@ -37,7 +37,7 @@ def _beside(path: Path, stage: Stage) -> Iterator[str]:
 
 
 def copies_left_out(cell: SortedCell) -> str | None:
-    """Which of several copies of a solution cell counts; None where none is left out."""
+    """A sentence on which of several copies of a solution cell counts; None if none is left out."""
     if cell.choice is None or not cell.choice.dropped:
         return None
     left_out = ", ".join(cell.copies[i].place for i in cell.choice.dropped)
@@ -48,7 +48,7 @@ def copies_left_out(cell: SortedCell) -> str | None:
 
 
 def looks_like(defined: Collection[str]) -> str:
-    """The stage that has most of these functions, as the end of a sentence; empty where none has any."""
+    """The end of a sentence that names the stage with most of these functions; empty if no stage has any."""
     found = {stage.assignment: len(set(defined) & set(stage.functions)) for stage in GRADED_STAGES}
     likely = max(found, key=lambda name: found[name])
     return f"; it looks like that of {likely}" if found[likely] else ""

@@ -1,6 +1,6 @@
-"""Names that a solution uses and that grading would not have, because of the cell they come from.
+"""Finds names that a solution uses and grading would not have, because grading does not run the cell that defines them.
 
-One answer for the check cells in a notebook, for `autograder test` and for grading.
+The check cells in a notebook, `autograder test` and grading all use this.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.notebooks.document import read_document
+from autograder.notebooks.errors import NotebookError
 from autograder.notebooks.regions import called, without_markers
 from autograder.notebooks.sorting import SortedCell, known_charts, sort_cells
 from autograder.worker.naming import defined_names
@@ -21,17 +23,17 @@ _GIVEN_BY_JUPYTER = {"display", "get_ipython", "__name__", "__file__", "In", "Ou
 
 @dataclass(frozen=True)
 class NotInGrading:
-    """A name of which grading has nothing, or another thing than the notebook, and a sentence that says why."""
+    """A name that grading lacks, or that means something else there, and a sentence that says why."""
 
     name: str
     sentence: str
 
 
 def not_in_grading(cells: Sequence[SortedCell], folder: Path | None = None) -> list[NotInGrading]:
-    """Each name that a cell which is run uses and only a cell which is not run binds.
+    """The names that a cell grading runs uses, but only a cell it does not run binds.
 
-    Also for a name of a solution that a later cell binds again, so that the notebook's checks look at another function
-    than grading does; and, with the notebook's folder, for a Python file beside it that a cell imports.
+    Also the names of a solution that a later cell binds again, so that the notebook's checks see another function than
+    grading does; and, with the notebook's folder, the Python files beside it that a cell imports.
     """
     names = {id(cell): found for cell in cells if (found := _names(without_markers(cell.source))) is not None}
     run = [cell for cell in cells if cell.runs and id(cell) in names]
@@ -69,27 +71,24 @@ def not_in_grading(cells: Sequence[SortedCell], folder: Path | None = None) -> l
 
 
 def of_notebook(path: Path) -> list[NotInGrading]:
-    """The same for a saved notebook; nothing where it cannot be read."""
-    from autograder.notebooks.document import read_document
-    from autograder.notebooks.errors import NotebookError
-
+    """The same for a saved notebook; empty if it cannot be read."""
     try:
         document = read_document(path)
-    except (NotebookError, OSError):
+    except NotebookError:
         return []
     return not_in_grading(sort_cells(document, known_charts()), path.parent)
 
 
 @dataclass(frozen=True)
 class _Names:
-    """The names that a cell binds at its top level, and those of the notebook's that it reads, in its functions too."""
+    """The names that a cell binds at its top level, and the global names that it reads, also in functions."""
 
     bound: frozenset[str]
     read: frozenset[str]
 
 
 def _names(source: str) -> _Names | None:
-    """None for what is not valid Python."""
+    """The cell's names; None if it is not valid Python."""
     try:
         top = symtable.symtable(source, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -108,10 +107,10 @@ def _read(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _modules(source: str) -> set[str]:
-    """The first parts of the names of the modules that a cell imports."""
+    """The top-level names of the modules that a cell imports."""
     try:
         nodes = list(ast.walk(ast.parse(without_markers(source))))
-    except (RecursionError, MemoryError):  # a cell that is nested too deeply to be looked at
+    except (RecursionError, MemoryError):  # the cell is nested too deeply to parse
         return set()
     found = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     found += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]

@@ -1,7 +1,7 @@
 """Reads a Python file as cells: the percent format of jupytext, VS Code and Spyder, or one cell for a plain file.
 
-The same cells as jupytext finds in the stage scripts, which a test holds; jupytext itself takes two seconds to import,
-and `autograder test` has less than that.
+A test checks that it finds the same cells as jupytext in the stage scripts. jupytext itself takes two seconds to
+import, too long for `autograder test`.
 """
 
 from __future__ import annotations

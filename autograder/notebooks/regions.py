@@ -1,4 +1,4 @@
-"""The solution regions of a cell: what stands between ### BEGIN SOLUTION and ### END SOLUTION."""
+"""The solution regions of a cell, which are between ### BEGIN SOLUTION and ### END SOLUTION."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNSOLVED = re.compile(r"^[ \t]*# YOUR CODE HERE[ \t]*\n+[ \t]*raise NotImplemen
 
 
 def region_problem(source: str) -> str | None:
-    """What is wrong with the cell's markers, as the end of a sentence; None when they are in order."""
+    """What is wrong with the cell's markers, as the end of a sentence; None if they are right."""
     open_at = None
     regions = 0
     for number, line in enumerate(source.splitlines(), 1):
@@ -34,7 +34,7 @@ def without_markers(source: str) -> str:
 
 
 def released(source: str, stub: str = CODE_STUB) -> str:
-    """The cell as students get it: each region replaced by the stub. What nbgrader's ClearSolutions makes of it."""
+    """The cell as students get it, with each region replaced by the stub, as nbgrader's ClearSolutions does."""
     lines: list[str] = []
     inside = False
     for line in source.split("\n"):
@@ -50,7 +50,7 @@ def released(source: str, stub: str = CODE_STUB) -> str:
 
 
 def inside(source: str) -> str:
-    """What stands inside the regions: a solution, or a rubric."""
+    """The text inside the regions: a solution, or a rubric."""
     lines: list[str] = []
     is_inside = False
     for line in source.split("\n"):
@@ -62,10 +62,10 @@ def inside(source: str) -> str:
 
 
 def is_unsolved(source: str) -> bool:
-    """Whether a code cell still holds the stub that it was released with."""
+    """Whether a code cell is empty or still holds the stub with which it was released."""
     return not source.strip() or _UNSOLVED.search(source) is not None
 
 
 def called(label: str) -> str:
-    """A cell's name at the beginning of a sentence: "Cell 4", or "The cell generate-with-prefix"."""
+    """A cell's name at the start of a sentence: "Cell 4", or "The cell generate-with-prefix"."""
     return f"{label[:1].upper()}{label[1:]}" if re.match("(the )?cell ", label) else f"The cell {label}"

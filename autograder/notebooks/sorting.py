@@ -1,7 +1,7 @@
-"""What each cell of somebody's notebook is, and which cells are run: the same for `autograder test` and for grading.
+"""Decides what each cell of a notebook is and which cells run, for `autograder test` and for grading alike.
 
-Read from what the notebook itself says, so that it needs no other file. Run are the setup, the solutions and the
-student's own code, in the order in which they stand; not the check cells, and no cell tagged chart.
+It uses only the notebook itself. The setup, the solutions and the student's own code run, in the notebook's order; the
+check cells and the cells tagged chart do not.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from autograder.notebooks.copies import Choice, choose
 from autograder.notebooks.document import CHECK_CALL, Document, DocumentCell
 
 MAX_CELL = 100_000  # characters of one cell
-MAX_CODE = 1_000_000  # characters of all cells that are run, counted apart for those with a name of nbgrader's
+MAX_CODE = 1_000_000  # characters of all cells that run, counted separately for those with a grade_id
 MAX_CODE_CELLS = 500
 
-CHARTS = Path(__file__).with_name("charts.txt")  # made by the build: hashes of the course's chart cells, one a line
+CHARTS = Path(__file__).with_name("charts.txt")  # made by the build: hashes of the course's chart cells, one per line
 TOO_MANY = "is one of too many"  # why a cell is not run, as the end of a sentence
 _RUN = ("solution", "code")
 
@@ -30,15 +30,15 @@ _RUN = ("solution", "code")
 class SortedCell:
     """A cell and its role.
 
-    solution: the copy of a solution cell that counts. code: other code that is run, so setup and the student's own.
-    copy: a copy or a part of a solution that is joined or left out. check, written and chart: not run. text: the rest.
+    solution: the copy of a solution cell that counts. code: other code that runs, which is setup and the student's own.
+    copy: a copy or part of a solution that is joined or left out. check, written and chart do not run. text: the rest.
     """
 
     cell: DocumentCell
     role: str
     source: str
-    label: str  # what people know the cell by, different for each cell that is run
-    copies: tuple[DocumentCell, ...] = ()  # of a solution: all cells of its name
+    label: str  # the cell's name in messages, unique among the cells that run
+    copies: tuple[DocumentCell, ...] = ()  # of a solution: all cells with its name
     choice: Choice | None = None
     too_large: str = ""  # why it is not run, as the end of a sentence
 
@@ -48,7 +48,7 @@ class SortedCell:
 
 
 def sort_cells(document: Document, charts: Collection[str] = ()) -> list[SortedCell]:
-    """The cells that hold anything, in their order. charts: hashes of cells that are charts also without their tag."""
+    """The cells that are not empty, in order. charts: hashes of chart cells, which may have lost their tags."""
     solutions: dict[str, list[DocumentCell]] = {}
     for cell in document.cells:
         if cell.is_solution and not cell.is_grade and cell.grade_id is not None:
@@ -76,24 +76,24 @@ def sort_cells(document: Document, charts: Collection[str] = ()) -> list[SortedC
 
 
 def text_of(source: str) -> str:
-    """What is compared of two cells: the text without what an editor adds or drops at the ends of lines."""
+    """The text by which cells are compared: without white space at the ends, which editors add or drop."""
     return "\n".join(line.rstrip() for line in source.strip().split("\n"))
 
 
 def chart_hash(source: str) -> str:
-    """What a chart cell of the course is known by where its tag and its id were lost, as Colab does it."""
+    """The hash by which a chart cell of the course is recognized without its tag and id, which Colab drops."""
     return hashlib.sha256(text_of(source).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def known_charts() -> frozenset[str]:
-    """The hashes of the course's chart cells: whoever has no source notebook knows them by these."""
+    """The hashes of the course's chart cells, for use without the source notebook."""
     return frozenset(CHARTS.read_text(encoding="utf-8").split())
 
 
 def _role(cell: DocumentCell, is_part: bool, charts: Collection[str]) -> str:
     if is_part:
-        return "code"  # a part of a split solution, whatever became of its type
+        return "code"  # a part of a split solution, even if its type was changed
     if cell.is_grade:
         return "written" if cell.is_solution else "check"
     if cell.type != "code":
@@ -104,7 +104,7 @@ def _role(cell: DocumentCell, is_part: bool, charts: Collection[str]) -> str:
 
 
 def _only_checks(source: str) -> bool:
-    """Whether a cell calls checks and does nothing else; what stands beside a check is the student's own code."""
+    """Whether a cell only calls checks; any other code in it would be the student's own."""
     if not CHECK_CALL.search(source):
         return False
     rest = re.sub(r"^(#.*|import autograder)$", "", CHECK_CALL.sub("", source), flags=re.MULTILINE)

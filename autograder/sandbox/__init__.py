@@ -1,1 +1,1 @@
-"""The grader's side of the worker: where its process runs, how it is asked, and how it is ended."""
+"""The grader's side of the worker: starts its process in a sandbox, sends it requests, and ends it."""

@@ -1,4 +1,4 @@
-"""The account that a student's process has where root grades."""
+"""The account of a student's process if root grades."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from autograder.worker.privileges import NOBODY
 
 
 def account_for(paths: Iterable[str]) -> int | None:
-    """Nobody's uid, where root grades and nobody can reach what a student's process needs; else it keeps this account.
+    """The uid of nobody if root grades and nobody can reach what a student's process needs; otherwise this account.
 
-    Python below /root is such a case. paths: what it needs besides Python, this package and the model; the folders in
-    which root makes them count, not the modes that they have.
+    Nobody cannot reach a Python below /root, for example. paths: what the process needs besides Python, this package
+    and the model; the folders in which root makes them count, not their own modes.
     """
     if os.name != "posix" or os.geteuid() != 0:
         return None

@@ -1,7 +1,7 @@
 """The command line that starts a program in bubblewrap.
 
-There it has no network, its own process and ipc spaces, no capabilities and an unprivileged uid. It sees what shown.py
-lists, all read-only, and a private folder in memory. Nothing else can be written.
+The program has no network, its own process and IPC name spaces, no capabilities and an unprivileged uid. It sees what
+shown.py lists, all read-only, and a private folder in memory. It can write nowhere else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HIDDEN_OF_PROC = ("/proc/cmdline", "/proc/kallsyms", "/proc/keys", "/proc/kcore
 
 
 def bwrap_command(bwrap: str, given_path: Path | None = None, hidden: Iterable[Path] = ()) -> list[str]:
-    """The command line up to the program to run. bwrap: the path of the program; hidden: folders not to be shown."""
+    """The command line up to the program to run. bwrap: bubblewrap's own path; hidden: folders not to show."""
     command = [bwrap, "--unshare-all", "--die-with-parent", "--new-session"]
     command += ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "worker"]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]

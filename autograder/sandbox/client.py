@@ -1,4 +1,4 @@
-"""The grader's side of the worker: asks it with a deadline, and ends it with everything it started."""
+"""The grader's side of the worker: sends requests with a deadline, and ends it with everything it started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALL_SECONDS = 10.0  # an honest call takes a tenth of a second
 
 @dataclass(frozen=True)
 class Cell:
-    """One code cell to run: a label that names it to people, and its source."""
+    """One code cell to run: its name in messages, and its source."""
 
     label: str
     source: str
@@ -39,8 +39,8 @@ class WorkerGone(Exception):
 class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
-    given_path, isolation, memory_bytes: as new_processes takes them.
-    processes: where its process comes from, and stays to be used again when the worker is closed.
+    given_path, isolation, memory_bytes: as for new_processes.
+    processes: starts its process, and can be used again after the worker is closed.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class Worker:
         return f"exit status {code}"
 
     def request(self, message: dict[str, Any], *, doing: str = "answering", seconds: float | None = None) -> Any:
-        """Send one request and wait for its reply; WorkerGone when there is none in time.
+        """Send one request and wait for its reply; raises WorkerGone if there is none in time.
 
-        The request's "max_bytes" is how long the reply may be, MAX_REPLY_BYTES where it has none.
+        The request's "max_bytes" limits the length of the reply; the default is MAX_REPLY_BYTES.
         """
         if self.closed:
             raise WorkerGone("the worker has ended")
@@ -128,7 +128,7 @@ class Worker:
         return reply
 
     def run_cell(self, cell: Cell, seconds: float | None = None) -> dict[str, Any] | None:
-        """Run one cell; None when it went well, else the error's description."""
+        """Run one cell; returns None, or the description of its error."""
         reply = self.request(
             {"op": "run_cell", "label": cell.label, "source": cell.source},
             doing=f"running {cell.label}",
@@ -137,14 +137,14 @@ class Worker:
         return reply.get("error")
 
     def begin_anew(self, other_hashes: bool = False) -> None:
-        """Go on in another process, in which no cell has run, and in which strings hash otherwise if `other_hashes`."""
+        """Continue in a new process, in which no cell has run; with `other_hashes`, strings hash differently there."""
         self._end()
         if other_hashes:
             self.processes.close()  # what is forked from one process has one secret for hashes
         self._begin()
 
     def close(self) -> None:
-        """End the process and everything that it started, however it is; remove what it wrote."""
+        """End the process and everything that it started, whatever its state; remove what it wrote."""
         if not self.closed:
             self._end()
         if not self._shared:
@@ -157,7 +157,7 @@ class Worker:
 
 
 def _plain_error(said: dict[Any, Any]) -> dict[str, Any]:
-    """An error as Runtime describes them, whatever was sent: strings of limited length, numbers and truth values."""
+    """An error in the form that Runtime sends, whatever was sent: strings of limited length, numbers and booleans."""
 
     def text(value: Any, most: int) -> str:
         return value[:most] if isinstance(value, str) else ""

@@ -1,6 +1,7 @@
-"""What keeps a student's process apart from the rest of the machine. Decided once, by the process that grades.
+"""Decides which sandbox isolates a student's process. The process that grades decides once.
 
-Whoever starts another process hands the answer on: one with another PATH or environment must not find another.
+It passes the decision to every process that it starts, because one with another PATH or environment could decide
+differently.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from autograder.worker import landlock
 from autograder.worker.limits import has_system_call_filter
 
 BUBBLEWRAP, LANDLOCK, LIMITS = MODES = ("bubblewrap", "landlock", "limits")  # the best first
-MODE_VARIABLE = "AUTOGRADER_SANDBOX"  # environment variable: the one to use
+MODE_VARIABLE = "AUTOGRADER_SANDBOX"  # environment variable: the mode to use
 PROBE_SECONDS = 60.0
-_USUAL_FOLDERS = (  # of programs, where PATH is a short one
+_USUAL_FOLDERS = (  # of programs, in case PATH is incomplete
     *(os.path.join(sys.prefix, "bin"), "/usr/bin", "/usr/local/bin", "/bin", "/opt/conda/bin"),
     *("/run/current-system/sw/bin", os.path.expanduser("~/.nix-profile/bin")),
 )
@@ -29,12 +30,12 @@ REMEDY = "install bubblewrap (apt install bubblewrap), or grade where Linux is 5
 
 
 class SandboxMissing(Exception):
-    """A sandbox is asked for, or needed, and there is none; the message is one sentence with the remedy."""
+    """A sandbox was requested or is needed, and does not work; the message is one sentence with the remedy."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """One of the modes, and what it needs. why: why it is not a better one, as the end of a sentence."""
+    """One of the modes, and what it needs. why: why it is not a better mode, as the end of a sentence."""
 
     mode: str
     bwrap: str = ""  # the program's absolute path
@@ -63,9 +64,9 @@ class Isolation:
         return f"unset {MODE_VARIABLE}" if MODE_VARIABLE in self.why else REMEDY
 
     def expect(self, *, sandbox: bool = False, unsandboxed: bool = False) -> None:
-        """SandboxMissing where nothing may be graded: root, or anybody who requires a sandbox, needs one.
+        """Raise SandboxMissing if this mode is no sandbox and one is needed, for root or because it is required.
 
-        sandbox: one is required of every account. unsandboxed: root may do without.
+        sandbox: every account needs one. unsandboxed: root does not need one.
         """
         if not self.sandboxed and sandbox:
             raise SandboxMissing(f"{self.missing} The course requires the sandbox.")
@@ -78,7 +79,7 @@ class Isolation:
 
 @functools.cache
 def find_isolation() -> Isolation:
-    """The best mode here, or the one that the environment asks for; SandboxMissing when that does not work."""
+    """The best mode here, or the one that the environment requests; raises SandboxMissing if that does not work."""
     asked = os.environ.get(MODE_VARIABLE) or ""
     if asked not in ("", *MODES):
         raise SandboxMissing(f"{MODE_VARIABLE}={asked} is no sandbox; choose {', '.join(MODES)}, or unset it.")
@@ -97,7 +98,7 @@ def try_mode(mode: str) -> Isolation | str:
 
 
 def _find_bubblewrap() -> Isolation | str:
-    """Tried by really starting a sandbox; else why there is none."""
+    """bubblewrap, if starting a sandbox with it works; otherwise the reason why not."""
     if not sys.platform.startswith("linux"):
         return f"there is no bubblewrap on {sys.platform}"
     bwrap = shutil.which("bwrap") or shutil.which("bwrap", path=os.pathsep.join(_USUAL_FOLDERS))
@@ -122,7 +123,7 @@ def _find_landlock() -> Isolation | str:
 
 
 def _status_of(command: list[str]) -> int | None:
-    """The exit status, None for none in time. Whatever interrupts the waiting, no process of it is left."""
+    """The exit status, or None if there is none in time. No process is left, whatever interrupts the wait."""
     null = subprocess.DEVNULL
     process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
     try:
@@ -135,7 +136,7 @@ def _status_of(command: list[str]) -> int | None:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Kill a process that leads a group, with all that is in the group, and wait for it."""
+    """Kill a process that leads a group, with the whole group, and wait for it."""
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

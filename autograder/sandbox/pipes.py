@@ -1,7 +1,7 @@
-"""The grader's end of a worker's two pipes: frames out and in, each with a deadline, whatever the worker does.
+"""The grader's end of a worker's two pipes: sends and receives frames by a deadline, whatever the worker does.
 
-A worker may read nothing, write a byte a second, announce gigabytes or close its end. `send` and `receive` are back by
-their deadline all the same; what nobody asked for stays in the pipe.
+A worker may read nothing, write a byte a second, announce gigabytes or close its end; `send` and `receive` still return
+by their deadline. Data that was not requested stays in the pipe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PIECE = 2**16  # what a pipe holds
 
 
 class PolledPipes:
-    """Waits for the pipes themselves: no other thread has to be woken for a frame. Needs poll, which Windows lacks."""
+    """Waits for the pipes themselves, so no thread has to wake up for a frame. Needs poll, which Windows lacks."""
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO):
         self._requests, self._replies = requests, replies
@@ -31,7 +31,7 @@ class PolledPipes:
         self._readable.register(replies, select.POLLIN)
 
     def send(self, frame: bytes, deadline: float) -> None:
-        """Write the frame; TimeoutError when the worker does not read it in time. A closed pipe is no error here."""
+        """Write the frame; raises TimeoutError if the worker does not read it in time. A closed pipe is no error."""
         rest = memoryview(frame)
         while rest:
             try:
@@ -42,7 +42,7 @@ class PolledPipes:
                 return
 
     def receive(self, deadline: float, max_bytes: int = protocol.MAX_FRAME_BYTES) -> bytes | None:
-        """The next frame's body, None at the end of the stream; ProtocolError or TimeoutError when there is none.
+        """The next frame's body, or None at the end of the stream; raises ProtocolError or TimeoutError.
 
         A frame that announces more than max_bytes is not read.
         """
@@ -56,10 +56,10 @@ class PolledPipes:
         return body
 
     def _read(self, size: int, deadline: float) -> bytes:
-        """So many bytes, or fewer at the end of the stream."""
-        data = bytearray()  # grows with what comes, not with what was announced
+        """This many bytes, or fewer at the end of the stream."""
+        data = bytearray()  # grows with what arrives, not with what was announced
         while len(data) < size:
-            _wait(self._readable, deadline)  # also where there is something at once: a steady flow must end, too
+            _wait(self._readable, deadline)  # even if data is available: a steady flow must end, too
             piece = os.read(self._replies.fileno(), min(size - len(data), _PIECE))
             if not piece:
                 break
@@ -67,7 +67,7 @@ class PolledPipes:
         return bytes(data)
 
     def close(self) -> None:
-        """To be called when the worker has ended."""
+        """Close the pipes. Call it after the worker has ended."""
         with contextlib.suppress(OSError):
             self._requests.close()
         self._replies.close()
@@ -80,13 +80,13 @@ def _wait(poll: Any, deadline: float) -> None:
 
 
 class ThreadedPipes:
-    """The same with a thread that reads, and one for each long frame that is written."""
+    """The same with a thread that reads, and one for each long frame to write."""
 
-    _SHORT = 2**12  # what an empty pipe takes without waiting, on every platform
+    _SHORT = 2**12  # what an empty pipe takes at once, on every platform
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO):
         self._requests, self._replies = requests, replies
-        self._asked: queue.Queue[int | None] = queue.Queue()  # the most bytes of each frame that is waited for
+        self._asked: queue.Queue[int | None] = queue.Queue()  # the maximum length of each awaited frame
         self._frames: queue.Queue[bytes | Exception | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -113,7 +113,7 @@ class ThreadedPipes:
             self._requests.flush()
 
     def _read(self) -> None:
-        """One frame each time that one is waited for; what nobody asked for stays in the pipe."""
+        """Read one frame for each `receive`; data that was not requested stays in the pipe."""
         while (max_bytes := self._asked.get()) is not None:
             try:
                 self._frames.put(protocol.read_frame(self._replies, max_bytes))
@@ -125,7 +125,7 @@ class ThreadedPipes:
         with contextlib.suppress(OSError):
             self._requests.close()
         self._reader.join(timeout=2)
-        if not self._reader.is_alive():  # a pipe that somebody still holds open cannot be closed under its reader
+        if not self._reader.is_alive():  # a pipe that another process holds open cannot be closed while it is read
             self._replies.close()
 
 

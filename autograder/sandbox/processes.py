@@ -1,6 +1,6 @@
-"""Where a worker's processes come from: one at a time, none of them with anything of the one before.
+"""Starts a worker's processes, one at a time; none inherits anything from the one before.
 
-In a sandbox they are forked from one that has Python and NumPy ready; elsewhere each is started.
+In a sandbox they are forked from a process that has Python and NumPy ready; otherwise each is started anew.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from autograder.worker import fork_server, limits
 from autograder.worker.folders import empty
 from autograder.worker.start import Start
 
-END_SECONDS = 5.0  # for the end of a process and of what it left; else the sandbox ends
+END_SECONDS = 5.0  # in which a process ends and its files are removed; otherwise the sandbox is ended
 EXIT_SECONDS = 2.0
 _PASSED_ON = ("LANG", "LC_ALL", "SYSTEMROOT")
 
 
 def environment(home: str) -> dict[str, str]:
-    """All that a student's process is told of this machine's environment."""
+    """The environment variables of a student's process."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     if chosen_model() != "tiny":
         from autograder.toolkit.model.load import absolute_name
 
-        env[MODEL_VARIABLE] = absolute_name(None)  # its home and its folder are others
-    env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # libraries, on Windows
+        env[MODEL_VARIABLE] = absolute_name(None)  # its home and working directory differ
+    env["PATH"] = "/usr/bin:/bin" if os.name == "posix" else os.environ.get("PATH", "")  # for libraries, on Windows
     env |= {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
     env |= dict.fromkeys(BLAS_VARIABLES, "1")  # the arrays are small; threads would only wait for each other
     return env | {"HOME": home, "USERPROFILE": home, "TMPDIR": home, "MPLBACKEND": "Agg"}
 
 
 class Processes:
-    """Starts the processes, without a sandbox. `begin` and `end` are called in turn."""
+    """Starts the processes without a sandbox. Calls of `begin` and `end` alternate."""
 
     _home = ""  # of a student's process, below the folder
 
@@ -57,20 +57,20 @@ class Processes:
         self._hidden = hidden
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen | None = None
-        self.filtered = False  # whether the present process has the system call filter, as it said when it began
+        self.filtered = False  # whether the current process reported the system call filter
 
     def begin(self) -> Pipes:
-        """A new process, which may not have started yet."""
+        """Begin a new process, which may not have started when this returns."""
         self._start(stdout=subprocess.PIPE)
         assert self._process is not None
         return Pipes(self._process.stdin, self._process.stdout)
 
     def end(self) -> None:
-        """End the present process, and what it started and wrote."""
+        """End the current process and everything it started, and remove what it wrote."""
         self.close()
 
     def exit_code(self) -> int | None:
-        """How the present process ended, once its pipe has ended: its exit status; None when it runs on."""
+        """The exit status of the current process after its pipe has ended; None if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(EXIT_SECONDS) if self._process else None
         return None
@@ -85,7 +85,7 @@ class Processes:
     def _start(self, **options) -> None:
         with contextlib.ExitStack() as undo:
             folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True))
-            undo.callback(_empty, folder)  # which that does not manage when folders lie deep in each other
+            undo.callback(_empty, folder)  # rmtree fails on very deep folders
             start = self._what_to_tell(folder)
             if start.account is not None:
                 os.chown(folder, start.account, start.account)
@@ -99,16 +99,16 @@ class Processes:
                 **options,
             )
             self._folder = undo.pop_all()
-        with contextlib.suppress(OSError):  # one that ended at once; its pipes tell
+        with contextlib.suppress(OSError):  # it ended at once, which its pipes report
             self._process.stdin.write(json.dumps(asdict(start)).encode() + b"\n")
             self._process.stdin.flush()
 
     def _before(self) -> list[str]:
-        """What the command line begins with."""
+        """The beginning of the command line."""
         return []
 
     def _inside(self, folder: str) -> str:
-        """The path of its folder for the process."""
+        """The path of the folder as the process sees it."""
         return folder
 
     def _what_to_tell(self, folder: str) -> Start:
@@ -117,29 +117,29 @@ class Processes:
 
 
 class ForkedProcesses(Processes):
-    """Forks the processes in a sandbox, which lasts until `close`, or until something in it does not end."""
+    """Forks the processes in a sandbox, which lasts until `close`, or until a process in it does not end."""
 
     _home = "/home"
     _control: socket.socket | None = None
 
     def begin(self) -> Pipes:
-        if self._process is not None and self._process.poll() is not None:  # ended by the system, as for its memory
+        if self._process is not None and self._process.poll() is not None:  # the system ended it, as for its memory
             self.close()
         if self._process is None:
             self._start_server()
         with _pipe() as (theirs_in, requests), _pipe(reading=True) as (theirs_out, replies):
-            with contextlib.suppress(OSError):  # a server that ended; the pipes end, too
+            with contextlib.suppress(OSError):  # the server ended, and with it the pipes
                 socket.send_fds(self._control, [fork_server.BEGIN], [theirs_in, theirs_out])
             return Pipes(requests, replies)
 
     def end(self) -> None:
-        # Without the filter, it may have started others, and have reached the server
+        # Without the filter, the process may have started others and reached the server
         if not self.filtered or self._ask(fork_server.END, END_SECONDS) != fork_server.DONE:
             self.close()
 
     def exit_code(self) -> int | None:
         answer = self._ask(fork_server.WAIT, EXIT_SECONDS)
-        if answer is None:  # it runs on, and what it was forked from waits for it
+        if answer is None:  # it still runs, and the server waits for it
             self.close()
             return None
         return answer[0] if answer else super().exit_code()
@@ -158,7 +158,7 @@ class ForkedProcesses(Processes):
             self._process.stdin.close()
 
     def _ask(self, what: bytes, seconds: float) -> bytes | None:
-        """The answer; empty when the server has ended, None when there is none in time."""
+        """The server's answer; empty if it has ended, None if there is none in time."""
         if self._control is None:
             return b""
         self._control.settimeout(seconds)
@@ -172,7 +172,7 @@ class ForkedProcesses(Processes):
 
 
 class InLandlock(ForkedProcesses):
-    """Where the processes close to themselves all files that they need not read."""
+    """A sandbox in which the processes give up access to all files that they need not read."""
 
     def _what_to_tell(self, folder: str) -> Start:
         given = [str(self._given)] if self._given else []
@@ -186,7 +186,7 @@ class InLandlock(ForkedProcesses):
 
 
 class InBubblewrap(ForkedProcesses):
-    """Where other files are not there."""
+    """A sandbox in which other files do not exist."""
 
     def _before(self) -> list[str]:
         return bwrap_command(self._isolation.bwrap, self._given, self._hidden)
@@ -226,10 +226,10 @@ def new_processes(
     hidden: Iterable[Path] = (),
     memory_bytes: int | None = None,
 ) -> Processes:
-    """As the isolation asks for, which is the machine's best where none is given.
+    """Processes in the given isolation, or the machine's best.
 
-    hidden: folders that no process may see, such as the course's, wherever they lie.
-    memory_bytes: the address space that a process may use, if not the usual.
+    hidden: folders that no process may see, such as the course's, wherever they are.
+    memory_bytes: the address space that a process may use, if not the default.
     """
     isolation = isolation or find_isolation()
     given = Path(given_path).resolve() if given_path is not None else None

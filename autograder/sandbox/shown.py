@@ -1,8 +1,8 @@
-"""What a student's process may see in a sandbox, of either kind: the same answer for both.
+"""What a student's process may see in a sandbox of either kind.
 
-Python, the libraries, the student's side of this package, the trained model and a given.py. Never the judge, the
-solutions, the course directory, other students or the home directory, also where these lie in a folder of the system,
-such as /usr/local/lib.
+It may see Python, the libraries, the student's side of this package, the trained model and a given.py. It may never see
+the judge, the solutions, the course directory, other students or the home directory, even if they are inside a system
+folder such as /usr/local/lib.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autograder.toolkit.model.config import chosen_model
 PACKAGE = Path(__file__).resolve().parents[1]
 SHOWN_PARTS = ("__init__.py", "toolkit", "worker")  # of the package
 _PYTHON_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")  # of an installation or a virtual environment
-SYSTEM = (  # never all of /usr: /usr/src and the like are where containers have their projects
+SYSTEM = (  # never all of /usr: containers often have their projects in /usr/src
     *(f"{top}/{part}" for top in ("/usr", "/usr/local") for part in ("bin", "lib", "lib32", "lib64", "libexec")),
     *(f"/usr/share/{part}" for part in ("zoneinfo", "fonts", "locale")),
     *("/bin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/localtime"),
@@ -27,17 +27,17 @@ SYSTEM = (  # never all of /usr: /usr/src and the like are where containers have
 
 
 def own_paths() -> list[str]:
-    """What was installed with this package, and its parts."""
+    """The student's side of this package, and the installed libraries."""
     return [*python_folders(), *(str(PACKAGE / part) for part in SHOWN_PARTS)]
 
 
 def all_paths() -> list[str]:
-    """The system's programs and libraries, and those. Some may not exist."""
+    """The same with the system's programs and libraries. Some paths may not exist."""
     return [*SYSTEM, *own_paths()]
 
 
 def folders_to_hide(hidden: Iterable[Path]) -> set[str]:
-    """Those named, such as the course, the home directory, and the checkout that this package is in."""
+    """The named folders, such as the course, with the home directory and the checkout that this package is in."""
     folders = {*(folder.resolve() for folder in hidden), Path.home().resolve(), PACKAGE}
     if (PACKAGE.parent / "pyproject.toml").is_file():
         folders.add(PACKAGE.parent)
@@ -45,7 +45,7 @@ def folders_to_hide(hidden: Iterable[Path]) -> set[str]:
 
 
 def paths_to_read(hidden: Iterable[Path]) -> tuple[str, ...]:
-    """Files and folders that together hold all that may be read and nothing that is to be hidden."""
+    """Files and folders that contain everything that may be read and nothing that must be hidden."""
     covered = folders_to_hide(hidden)
     bound = {os.path.realpath(path) for path in all_paths()}
     around = {part for path in bound for part in _around(path, covered)}
@@ -53,7 +53,7 @@ def paths_to_read(hidden: Iterable[Path]) -> tuple[str, ...]:
 
 
 def folders_to_list(hidden: Iterable[Path]) -> tuple[str, ...]:
-    """Folders that Python looks through for modules, and must be able to list although not all in them may be read."""
+    """Folders that Python must list to find modules, although not everything in them may be read."""
     covered = folders_to_hide(hidden)
     libraries = [os.path.realpath(path) for path in python_folders()]
     own = {path for path in libraries if [name for name in covered if inside(name, path)] == [str(PACKAGE)]}
@@ -61,7 +61,7 @@ def folders_to_list(hidden: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _around(path: str, hidden: set[str]) -> list[str]:
-    """The path, or where something hidden lies in it, the parts that are around that."""
+    """The path, or the parts of it around anything hidden in it."""
     if path in hidden:
         return []
     if not any(inside(folder, path) for folder in hidden):
@@ -77,9 +77,9 @@ def inside(path: str, folder: str) -> bool:
 
 @functools.cache
 def python_folders() -> list[str]:
-    """Programs and libraries of the interpreter and the environment, never all of the folder that they are in.
+    """The programs and libraries of the interpreter and the environment, never the whole folder around them.
 
-    An environment may have been made in the project's folder, in a course's, or at home.
+    An environment may be inside the project's folder, a course, or the home directory.
     """
     prefixes = {Path(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     prefixes.add(Path(sys.executable).resolve().parents[1])
@@ -94,7 +94,7 @@ def model_folders() -> list[str]:
         from autograder.toolkit.model.load import absolute_name
 
         chosen = Path(absolute_name(None))
-        if chosen.is_absolute():  # "tiny" is there already, and a model of random weights lies in no folder
+        if chosen.is_absolute():  # "tiny" is in the list already, and random weights have no folder
             linked = (path.resolve() for path in chosen.iterdir() if path.is_symlink())  # as in Hugging Face's cache
             folders += [str(chosen), *(str(path) for path in linked if path.is_file())]
     return [folder for folder in folders if os.path.exists(folder)]

@@ -1,7 +1,7 @@
 """The worker process: `python -I -m autograder.worker`.
 
-A Start comes on standard input, as a line of JSON, and then frames; frames go to standard output. With a `control`,
-this process is what workers are forked from, each with pipes of its own.
+It reads a Start from standard input, as a line of JSON, and then frames; it writes frames to standard output. With a
+`control`, this process is the server from which workers are forked, each with pipes of its own.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import socket
 import sys
 import types
 
-_IMPORTED_BY_NOTEBOOKS = (  # or by what the course gives them: once for all that are forked
+_IMPORTED_BY_NOTEBOOKS = (  # or by given.py: imported once for all forked processes
     *("hashlib", "json", "pathlib", "tempfile", "numpy.random", "safetensors.numpy"),
     *(f"autograder.toolkit.model.{part}" for part in ("load", "random_weights", "tokenizer")),
     *(f"autograder.toolkit.{part}" for part in ("chat_lab", "passage", "reuse_charts", "reuse_costs", "work")),
 )
 
 
-class _NoJudge:  # importlib.abc, its base, takes longer to import than all else here but NumPy
-    """Keeps the judge's modules out of the worker. A courtesy, not a wall: the sandbox hides their files."""
+class _NoJudge:  # its base class is in importlib.abc, which is slow to import
+    """Makes imports of the judge's modules fail. This is not a protection: the sandbox hides their files."""
 
     def find_spec(self, name, path=None, target=None):
         if name.startswith(("autograder.judge", "autograder.stages", "autograder.grading", "autograder.tests")):
@@ -39,7 +39,7 @@ def nothing_on_standard_streams() -> None:
 
 
 def take_pipe():
-    """The protocol's streams; print() and input() of the student's code then reach neither."""
+    """The protocol's streams, which print() and input() in the student's code can then no longer reach."""
     requests = os.fdopen(os.dup(0), "rb", buffering=2**16)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     nothing_on_standard_streams()
@@ -50,7 +50,7 @@ def take_pipe():
 
 
 def main() -> None:
-    gc.disable()  # what is imported stays; looking through it again and again takes as long as importing some of it
+    gc.disable()  # imported modules stay, and scanning them repeatedly costs as much as some imports
     requests, replies = take_pipe()
     import autograder
     from autograder.worker import protocol
@@ -72,8 +72,8 @@ def main() -> None:
         gc.freeze()
         start.confine()
         serve(socket.socket(fileno=start.control), requests, replies)
-        start.close_files()  # once more: its own folder is less than the server's, and the server is then out of reach
-        nothing_on_standard_streams()  # what was opened before is open for every process, with its flags and locks
+        start.close_files()  # again, for its own folder alone, which puts the server out of reach
+        nothing_on_standard_streams()  # those of the server are shared by all processes, with flags and locks
 
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
@@ -86,7 +86,7 @@ def main() -> None:
     given_error = None
     try:
         import_given(start.given or None)
-    except Exception as error:  # told as the first reply: the notebook's own import will fail as well
+    except Exception as error:  # reported in the first reply: the notebook's own import will fail as well
         given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
     gc.freeze()
     gc.enable()

@@ -1,6 +1,6 @@
-"""What a check passes to a student's function and is no plain value: named in the request, and made where that is run.
+"""Arguments that are not plain values: a request names them, and the process that runs the student's code makes them.
 
-One class each for both sides: `wire` puts it into a request, and `arrive` gives what stands in its place.
+Each is one class for both sides: `wire` puts it into a request, and `arrive` returns the argument that it stands for.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AsTuple:
 class AsString:
     """Arrives as a string: an object of its own, the one object of all equal ones, or one with another process's hash.
 
-    form: "own", "one", or a number, by which the hash is another one.
+    form: "own", "one", or a number that changes the hash.
     """
 
     string: str
@@ -75,7 +75,7 @@ class ByteTokenizer:
 
 @dataclass(frozen=True)
 class PlainRender:
-    """Arrives as a function like render_chatml that writes no ChatML."""
+    """Arrives as a function like render_chatml that writes another format than ChatML."""
 
     def arrive(self, runtime):
         return plain_render
@@ -88,7 +88,7 @@ def plain_render(messages: list[dict[str, str]], add_generation_prompt: bool = F
 
 @dataclass(frozen=True)
 class KeysOfBits:
-    """Arrives as a function like block_keys whose keys have so few bits (worker/block_keys.py)."""
+    """Arrives as a function like block_keys whose keys have only this many bits (worker/block_keys.py)."""
 
     bits: int
 
@@ -116,7 +116,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Model:
-    """Arrives as weights: of a model by its spec, with tensors replaced; or a part of them, such as "blocks.1.attn"."""
+    """Arrives as the weights of the specified model, with tensors replaced, or a part such as "blocks.1.attn"."""
 
     spec: dict[str, Any]
     patches: dict[str, np.ndarray]
@@ -139,7 +139,7 @@ _KINDS = {c.__name__: c for c in _CLASSES}
 
 
 def wire(value: Any) -> Any:
-    """An argument as it stands in a request."""
+    """The form of an argument in a request."""
     if type(value) in PLAIN:
         return value
     if isinstance(value, (list, tuple)):  # most are token ids

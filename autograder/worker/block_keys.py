@@ -1,4 +1,4 @@
-"""Keys of blocks for a store to be checked with: of as few bits as is asked for, whatever the student's are like."""
+"""Block keys with a chosen number of bits, to check a store independently of the student's block_keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def keys_of_bits(bits: int) -> Callable[[list[int], int, dict[str, str]], list[str]]:
-    """A function like block_keys, of which only the given number of bits is left."""
+    """A function like block_keys whose keys have only the given number of bits."""
 
     def keys(token_ids: list[int], block_size: int, context: dict[str, str]) -> list[str]:
         digest, cut = hashlib.sha256(json.dumps(context, sort_keys=True).encode()), []

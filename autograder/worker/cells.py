@@ -1,4 +1,4 @@
-"""Compiles a notebook cell outside a notebook: IPython's magics are understood, and do nothing when grading."""
+"""Compiles a notebook cell outside a notebook. IPython's magics are accepted, and do nothing in grading."""
 
 from __future__ import annotations
 import __future__
@@ -14,7 +14,7 @@ _FEATURES = {getattr(__future__, name).compiler_flag for name in __future__.all_
 _IN_EFFECT = "__future_features__"  # in the namespace: what cells have imported from __future__
 _RUN_THEIR_BODY = {"time", "timeit", "capture", "prun"}
 _RUN_THEIR_LINE = {"time", "timeit", "prun"}
-_OPTIONS = {  # what may stand before the statement: options with a value of their own, and those without
+_OPTIONS = {  # that may precede the statement: those with a value, and those without
     "time": re.compile(r"\s*--no-raise-error(?:\s+|$)"),
     "timeit": re.compile(r"\s*-(?:[nrpv]\s*[^\s-]\S*|[tcqo]+)(?:\s+|$)"),
     "prun": re.compile(r"\s*-(?:[DlsT]\s*[^\s-]\S*|[rq]+)(?:\s+|$)"),
@@ -22,13 +22,13 @@ _OPTIONS = {  # what may stand before the statement: options with a value of the
 
 
 class NoShell:
-    """Stands in for IPython's shell: magics and shell commands are not run when grading, but the code in them is."""
+    """Replaces IPython's shell: grading runs no magics and shell commands, but runs the code in them."""
 
     def __init__(self, namespace: dict[str, Any]):
         self._namespace = namespace
 
     def run_line_magic(self, name: str, line: str, _stack_depth: int = 1) -> Any:
-        """The statement of a %time or %timeit is run once; what it raises, as in a try-out, ends no cell."""
+        """Run the statement of a %time or %timeit once; an exception, as in a quick test, does not end the cell."""
         begin, value = time.perf_counter(), None
         if name in _RUN_THEIR_LINE:
             with contextlib.suppress(Exception):
@@ -39,12 +39,12 @@ class NoShell:
         if name == "capture":
             for output in [word for word in line.split() if word.isidentifier()][-1:]:
                 self._namespace[output] = Captured()
-        if name in ("timeit", "prun"):  # whose line is code too
+        if name in ("timeit", "prun"):  # their line is code too
             self._run(_statement(name, line))
         return self._run(cell) if name in _RUN_THEIR_BODY else None
 
     def _run(self, source: str) -> Any:
-        """The value, where the source is an expression."""
+        """Run the source; returns the value if it is an expression."""
         try:
             expression = compile_code(source.strip(), "<magic>", self._namespace, "eval")
         except SyntaxError:
@@ -63,7 +63,7 @@ class NoShell:
 
 
 class Captured:
-    """What %%capture binds to a name: nothing is shown when grading, so nothing was captured."""
+    """What %%capture binds to a name. Nothing is shown in grading, so it is empty."""
 
     stdout = stderr = ""
     outputs: tuple[()] = ()
@@ -78,7 +78,7 @@ class Captured:
 
 
 class _Timed(SimpleNamespace):
-    """What %timeit -o gives, of one run."""
+    """The result of %timeit -o, with one run."""
 
     def __init__(self, seconds: float):
         super().__init__(
@@ -95,7 +95,7 @@ def _statement(name: str, line: str) -> str:
 
 
 def compile_code(source: Any, filename: str, namespace: dict[str, Any], mode: str = "exec"):
-    """The code object. What earlier cells imported from __future__ is in effect, and nothing of this file's."""
+    """The code object, with the __future__ imports of earlier cells and none of this file's."""
     flags = namespace.get(_IN_EFFECT, 0)
     code = compile(source, filename, mode, flags, dont_inherit=True)
     namespace[_IN_EFFECT] = flags | sum(feature for feature in _FEATURES if code.co_flags & feature)
@@ -108,7 +108,7 @@ def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
 
 
 def in_python(source: str, filename: str, namespace: dict[str, Any]) -> str:
-    """The cell's source; where it is not plain Python, after IPython's own transformations."""
+    """The cell's source; if it is not plain Python, IPython's transformations are applied."""
     try:
         compile_code(source, filename, namespace)
         return source

@@ -1,19 +1,19 @@
 """Counts the tokens that go through the model while a function of the student's runs.
 
-What counts as work is the rows multiplied by the weight matrices of the blocks, however that is written: the weights
-given out here are arrays like any others that note it. Where they see nothing, because the code made plain copies of
-all of them first, the next best evidence counts. In this order:
+The work is the number of rows that are multiplied by the weight matrices of the blocks, however the code is written:
+the weights given out here are arrays that record it. If they record nothing, because the code made plain copies of all
+of them first, the next best evidence counts, in this order:
 
 1. products: rows times a block's matrices, by @, matmul, dot, einsum, tensordot or inner, whole or in slices;
-2. rows: what the course's functions for a part of a block were given (gelu, attend, transformer_block, ...);
+2. rows: the arguments of the course's functions for a part of a block (gelu, attend, transformer_block, ...);
 3. calls: token ids given to prefill, decode_step, forward or advance;
 4. lookups: rows taken from wte.
 
 The course's own functions for a whole pass (forward, advance, prefill and decode_step of given.py) and its
-transformer_block run every token that they are given, so the tokens given to them are the least that went through the
-model, whatever else was seen, and whichever weights they were called with.
+transformer_block run every token that they are given. So at least those tokens went through the model, whatever else
+was recorded, and whichever weights were passed.
 
-Code that no line of this list sees has not been counted: `tokens` is None then, and whoever asked decides.
+If nothing in this list recorded anything, `tokens` is None, and the caller decides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PRODUCTS = (np.dot, np.einsum, np.tensordot, np.inner)
 
 
 class Meter:
-    """The tokens of one call. row_functions, id_functions: those that are given rows, and ids, of every token."""
+    """Counts the tokens of one call. row_functions, id_functions: those that take rows, or ids, of every token."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Meter:
 
     @property
     def tokens(self) -> float | None:
-        """Tokens through the model, by the best evidence there is, and no fewer than given.py's functions had."""
+        """Tokens through the model, by the best evidence, and at least as many as given.py's functions received."""
         return max(self._best or 0.0, self._given) or None
 
     @property
@@ -65,7 +65,7 @@ class Meter:
         return max(self._rows.values(), default=0.0) / self._n_layer or self._calls or self._lookups or None
 
     def weights(self, weights: Any) -> Any:
-        """The same weights, with arrays that note what is done with them."""
+        """The same weights, with arrays that record what is done with them."""
         self._n_layer = len(weights.blocks)
         blocks = tuple(self._block(i, block) for i, block in enumerate(weights.blocks))
         return _with(weights, wte=_watched(weights.wte, _Table, self._look_up), blocks=blocks)
@@ -92,7 +92,7 @@ class Meter:
 
     @contextlib.contextmanager
     def watching(self, namespace: dict[str, Any]) -> Iterator[None]:
-        """The functions of the student's that tell how many tokens they handle are counted while this is open."""
+        """While this context is open, count the student's functions that show how many tokens they handle."""
         with self._watching_given(namespace):
             before = {
                 name: namespace[name]
@@ -196,7 +196,7 @@ def _watched(array: np.ndarray, kind: type, note: Any, n_in: int = 0) -> np.ndar
 
 
 class _Watched(np.ndarray):
-    """An array that can tell what it is used for. Its views and copies can too; results computed from it are plain."""
+    """An array that records how it is used. So do its views and copies; results computed from it are plain."""
 
     __array_priority__ = -1.0
     note: Any = None
@@ -228,11 +228,11 @@ class _Watched(np.ndarray):
 
 
 class _Matrix(_Watched):
-    """A block's weight matrix [n_in, n_out]: notes the single products of each multiplication by it."""
+    """A block's weight matrix [n_in, n_out]: records the scalar products of each multiplication by it."""
 
 
 class _Table(_Watched):
-    """The token embeddings: notes the rows taken from it."""
+    """The token embeddings: records the rows taken from it."""
 
     def __getitem__(self, index):
         rows = super().__getitem__(index)
@@ -253,10 +253,10 @@ def _plain(value):
 
 
 def _note_product(operands, result=None) -> None:
-    """Count the single products of a multiplication by a matrix, or by a part of one.
+    """Count the scalar products of a multiplication by a matrix, or by a part of one.
 
-    A result is that of matmul or dot, which contract the last axis of the left operand with the one before the last of
-    the right. What einsum and the like contract is taken to be the matrix's n_in.
+    matmul and dot contract the last axis of the left operand with the last but one of the right. For einsum and the
+    like, the contracted axis is assumed to be the matrix's n_in.
     """
     arrays = [a for a in operands if isinstance(a, np.ndarray)]
     matrix = next((a for a in arrays if isinstance(a, _Matrix)), None)

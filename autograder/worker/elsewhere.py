@@ -1,4 +1,4 @@
-"""Another day and another folder, for a process in which results must be those of the first."""
+"""Gives a process another date and folder, to check that its results do not depend on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECONDS_LATER = 40_000_000  # more than a year
 
 
 def go_elsewhere() -> None:
-    """Change the folder, and what time and datetime say. Names imported from them before keep what they were."""
+    """Change the folder, and the results of time and datetime. Names imported from them earlier do not change."""
     os.chdir(tempfile.mkdtemp(dir=os.getcwd()))
     now, now_ns, strftime, asctime = time.time, time.time_ns, time.strftime, time.asctime
     time.time = lambda: now() + SECONDS_LATER

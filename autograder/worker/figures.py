@@ -1,4 +1,4 @@
-"""The backend that pyplot has in a display run: plt.show() puts the open figures among what the cell shows."""
+"""The pyplot backend of a display run: plt.show() adds the open figures to the cell's outputs."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
 

@@ -1,4 +1,4 @@
-"""Empties a folder, whatever a student's process has put there."""
+"""Empties a folder, whatever a student's process has put into it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 
 
 def empty(folder: str) -> None:
-    """Remove all that is in the folder. No link is followed, and however deep the folders in it lie, it ends.
+    """Remove everything in the folder, however deep its subfolders are. No link is followed.
 
-    OSError when something stays, when a link is in a folder's place, or when a folder was moved away meanwhile.
+    Raises OSError if something stays, if a link took a folder's place, or if a folder was moved away meanwhile.
     """
     at = _open(folder)
     try:
-        above: list[tuple[str, tuple[int, int]]] = []  # on the way down: a folder's name, and what it lies in
+        above: list[tuple[str, tuple[int, int]]] = []  # each folder's name and its parent's identity
         while True:
             name = _remove_files(at)
             if name is not None:
@@ -22,7 +22,7 @@ def empty(folder: str) -> None:
             below, at = at, _open(".." if name is None else name, at)
             os.close(below)
             if name is not None:
-                os.fchmod(at, 0o700)  # else what is in it may be nobody's to remove
+                os.fchmod(at, 0o700)  # otherwise its contents might not be removable
             else:
                 name, parent = above.pop()
                 if _identity(at) != parent:
@@ -36,7 +36,7 @@ def _open(name: str, inside: int | None = None) -> int:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
         return os.open(name, flags, dir_fd=inside)
-    except PermissionError:  # never met by root, so no mode but one of this account's own is changed
+    except PermissionError:  # root never gets this, so only modes of this account's own files are changed
         os.chmod(name, 0o700, dir_fd=inside)
         return os.open(name, flags, dir_fd=inside)
 
@@ -47,7 +47,7 @@ def _identity(folder: int) -> tuple[int, int]:
 
 
 def _remove_files(folder: int) -> str | None:
-    """Remove what is no folder, up to the first that is one; its name."""
+    """Remove files up to the first folder; returns that folder's name."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,9 +1,9 @@
-"""The process in the sandbox that the student's processes are forked from, one after the other.
+"""The process in the sandbox from which the student's processes are forked, one at a time.
 
-Starting Python and NumPy takes longer than most checks, so that is done once for many submissions. Nothing of a
-student's ever runs in this process, and what runs in a forked one can neither signal nor trace it; its memory and its
-files are closed to them. Each has a folder of its own. Before the next one is forked, the last has ended and all that
-it wrote is gone. Where something of it stays, this process ends, and the sandbox with it.
+Starting Python and NumPy takes longer than most checks, so it is done once for many submissions. No student code ever
+runs in this process, and the forked processes can neither signal nor trace it, nor read its memory or files. Each has a
+folder of its own. The next one is forked only after the last has ended and its files are removed. If something of it
+stays, this process ends, and the sandbox with it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from autograder.worker.folders import empty
 from autograder.worker.limits import end_with_the_parent
 
 BEGIN, END, WAIT = b"b", b"e", b"w"  # a new process, on two pipes; end it; wait until it ends by itself
-DONE = b"\0"  # the answer to END; to WAIT it is the exit status, as a shell counts
-_PR_SET_DUMPABLE = 4  # 0: what is in /proc/PID of a process is not for its own user either, see proc(5)
+DONE = b"\0"  # the answer to END; the answer to WAIT is the exit status, as in a shell
+_PR_SET_DUMPABLE = 4  # 0: even the process's own user cannot read /proc/PID, see proc(5)
 
 
 def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Do what is asked for on `control`, and end with it. Returns in a new process, with its pipes as the streams.
+    """Serve requests on `control` until it closes. Returns only in a new process, whose pipes are its streams.
 
     A new process works in its home directory, which is below the working directory of this one.
     """
@@ -66,13 +66,13 @@ def serve(control: socket.socket, requests: BinaryIO, replies: BinaryIO) -> None
             os._exit(0)
 
 
-_SIZES = 32  # Python keeps objects of up to 16, 32, ... 512 bytes in places of their own
+_SIZES = 32  # Python has separate pools for objects of up to 16, 32, ... 512 bytes
 _kept: list[object] = []
 
 
 def _reseed() -> None:
-    """What differs by chance between two processes differs here too: addresses, and the states of generators."""
-    np.random.seed()  # Python's own has seen to itself at the fork
+    """Make addresses and the states of random generators differ, as they do between two ordinary processes."""
+    np.random.seed()  # Python's own generator reseeds itself after a fork
     for size, count in enumerate(os.urandom(_SIZES)):
         if size == 0:
             _kept.extend(object() for _ in range(count))

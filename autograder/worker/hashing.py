@@ -1,4 +1,4 @@
-"""What depends on how a process hashes: is there any of it in some code, and texts and hashes of another process."""
+"""Finds code whose results depend on hashes, and makes strings and hashes as another process would have them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SET_CODES = frozenset(dis.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET
 
 
 def hashes(code):
-    """Whether a function's code names what hashes or makes a set, in functions inside it too."""
+    """Whether a function's code, or a function inside it, uses names that hash or make a set."""
     inside = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return (
         not _HASHING.isdisjoint(code.co_names)
@@ -23,14 +23,14 @@ def hashes(code):
 class _SaltedString(str):
     """A string with the hash that it might have in another process."""
 
-    salt = 0  # of all such strings; one call is made at a time
+    salt = 0  # shared by all such strings, because calls run one at a time
 
     def __hash__(self):
         return hash((self.salt, str(self)))
 
 
 def string_of_form(string, form):
-    """The string as an object of its own, as the one object that all equal strings are, or salted with a number."""
+    """The string as a new object, as the shared object of all equal strings, or with a hash salted by a number."""
     if form == "own":
         return "".join(list(string))
     if form == "one":

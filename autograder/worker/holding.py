@@ -1,4 +1,4 @@
-"""How much memory an object of the student's keeps from being freed, counted and not timed."""
+"""Counts the memory that a student's object keeps in use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_ITS_OWN = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctio
 
 
 def bytes_held(root: Any) -> int:
-    """The bytes of an object and of all that can be reached from it, without code. A view holds its whole array."""
+    """The bytes of an object and everything reachable from it, except code. A view counts as its whole array."""
     seen: set[int] = set()
     waiting, total = [root], 0
     while waiting:

@@ -1,8 +1,9 @@
-"""Landlock: from here on, this process opens the files that it was told of, and no others. Linux 5.13 and later.
+"""Landlock: restricts this process to the files that it is given. Linux 5.13 and later.
 
-Three system calls, by ctypes: the bindings on PyPI are pre-releases or months old, and every student's machine would
-have to install them for what is shorter than their use. The numbers are those of include/uapi/linux/landlock.h; what
-each version of the kernel's interface (its ABI) can refuse is in Documentation/userspace-api/landlock.rst.
+It takes three system calls through ctypes. The bindings on PyPI are pre-releases or only months old, every student's
+machine would have to install them, and using them would take more code. The numbers are from
+include/uapi/linux/landlock.h; Documentation/userspace-api/landlock.rst says what each version of the kernel's interface
+(its ABI) can refuse.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on every architecture
 _ASK_VERSION, _PATH_BENEATH = 1, 1
-_NEWEST = 7  # the last ABI that adds something for files, TCP or signals which is known here
+_NEWEST = 7  # the newest ABI known here; it adds rights for files, TCP or signals
 
 _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _REFER = 1 << 13  # to link or to rename from one folder into another; where it is not known, nobody may
@@ -29,7 +30,7 @@ _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 
 
 def abi() -> int:
-    """The version of Landlock that this kernel offers, as far as it is known here; 0 without Landlock."""
+    """The version of Landlock that this kernel offers, at most the newest known here; 0 without Landlock."""
     if not sys.platform.startswith("linux"):
         return 0
     version = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
@@ -37,12 +38,12 @@ def abi() -> int:
 
 
 def restrict(abi: int, *, read: Iterable[str], list_names: Iterable[str], write: str) -> None:
-    """Refuse this thread, and all that it starts and forks, every file but these; OSError when the kernel does not.
+    """Restrict this thread, and all that it starts and forks, to these files; raises OSError if the kernel does not.
 
-    abi: as the function of this name gave it; every right that it can refuse is refused.
-    read: files and folders to read. list_names: folders whose names can be read too, and those of the folders in them.
-    write: the folder to read and write in, with what is in it.
-    To look at a file without opening it (stat, readlink, access) is never refused by Landlock.
+    abi: the result of abi(); every right that it can refuse is refused.
+    read: files and folders to read. list_names: folders that can also be listed, with their subfolders.
+    write: the folder to read and write in, with everything in it.
+    Landlock never refuses stat, readlink and access, which look at a file without opening it.
     """
     handled = (1 << (13 if abi < 2 else 14 if abi < 3 else 15 if abi < 5 else 16)) - 1
     tcp = _BIND_AND_CONNECT_TCP if abi >= 4 else 0

@@ -1,10 +1,10 @@
-"""The limits the worker puts on itself before any of the student's code runs; none of them can be lifted again.
+"""The limits that the worker sets on itself before any of the student's code runs; none can be lifted again.
 
-Memory, processor time, file size, open files, threads and core dumps through setrlimit. On Linux also a system call
-filter: no new processes or programs, no sockets, no signals to others, no looking into other processes, and no memory
-that setrlimit does not count. The filter holds where setrlimit does not bind, as for root. Its program is put together
-here, in about forty lines: the Python bindings of libseccomp have had no release since 2021 and need a library of the
-system, and this has to work with nothing installed.
+setrlimit limits memory, processor time, file size, open files, threads and core dumps. On Linux there is also a system
+call filter: no new processes or programs, no sockets, no signals to others, no access to other processes, and no memory
+that setrlimit does not count. The filter also binds root, where setrlimit does not. Its program is built here, in about
+forty lines: the Python bindings of libseccomp have had no release since 2021 and need a system library, and this has to
+work with nothing installed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from autograder.toolkit.model.config import chosen_model
 
 MEMORY_BYTES = 2 * 2**30  # address space; an honest worker needs a tenth of it
-LARGE_MODEL_BYTES = 8 * 2**30  # where another model than the course's is used for grading
+LARGE_MODEL_BYTES = 8 * 2**30  # if another model than the course's is used for grading
 PROCESSOR_SECONDS = 1800  # ends a worker whose grader is gone; the grader's own deadlines are much shorter
 FILE_BYTES = 64 * 2**20
 OPEN_FILES = 256
-THREADS = 4096  # of the account, where the system counts them so
+THREADS = 4096  # of the account, on systems that count them by account
 
 _ALLOW, _EPERM, _ENOSYS, _PRETEND = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38, 0x00050000
 _CLONE_THREAD = 0x00010000
@@ -32,7 +32,7 @@ _SIGKILL = 9
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # Numbers on x86_64 and aarch64, from the kernel's arch/x86/entry/syscalls/syscall_64.tbl and
-# include/uapi/asm-generic/unistd.h; None where there is no such call. A test compares them with the system's headers.
+# include/uapi/asm-generic/unistd.h; None if there is no such call. A test compares them with the system's headers.
 DENIED: dict[str, tuple[int, int | None]] = {
     # processes and programs
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
@@ -52,23 +52,23 @@ DENIED: dict[str, tuple[int, int | None]] = {
     "setns": (308, 268), "unshare": (272, 97), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
     "fsmount": (432, 432), "mount_setattr": (442, 442), "open_by_handle_at": (304, 265),
-    # parts of the kernel that a notebook has no use for
+    # parts of the kernel that a notebook does not need
     "bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
-    # who else opens a file, as of the libraries that all see; and to cut one, which Landlock covers from ABI 3 on
+    # watching who else opens a shared file; truncation, which Landlock covers from ABI 3 on
     "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262), "truncate": (76, 45),
     # memory that RLIMIT_AS does not count
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
     "memfd_secret": (447, 447),
-    # and the same things of other programs, where they are not in a name space of their own
+    # and those of other programs, without a name space of their own
     "shmat": (30, 196), "shmctl": (31, 195), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
     "semop": (65, 193), "semtimedop": (220, 192), "semctl": (66, 191), "mq_unlink": (241, 181), "syslog": (103, 116),
 }  # fmt: skip
-UNKNOWN: dict[str, tuple[int, int]] = {  # as if the kernel had no such call: programs then go on without it
+UNKNOWN: dict[str, tuple[int, int]] = {  # answered as if the kernel had no such call, so that programs do without it
     "clone3": (435, 435), "memfd_create": (319, 279),
-    "openat2": (437, 437),  # what it is to do cannot be looked at
+    "openat2": (437, 437),  # the filter cannot read its arguments
 }  # fmt: skip
-PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and not done
+PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, but not done
     # Where root grades, /dev/null is the student's as far as the kernel can see, and the folders that can be written
     # are used again, so their modes, attributes and times are kept. Copying a file calls these too.
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
@@ -77,7 +77,7 @@ PRETENDED: dict[str, tuple[int, int | None]] = {  # answered with success, and n
     "file_setattr": (469, 469),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "sched_setaffinity": (203, 122),  # of any process of this account
-    "flock": (73, 32),  # a file that can be read can be locked, and all see the same libraries and model
+    "flock": (73, 32),  # a readable file can be locked, and all processes share the libraries and model
 }  # fmt: skip
 CONDITIONAL: dict[str, tuple[int, int | None]] = {
     "clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "prctl": (157, 167),
@@ -86,22 +86,22 @@ CONDITIONAL: dict[str, tuple[int, int | None]] = {
 
 
 def apply(memory_bytes: int = MEMORY_BYTES) -> list[str]:
-    """Set every limit this platform has; gives the names of those that are in force."""
+    """Set every limit that this platform has; returns the names of those in force."""
     return [*_resource_limits(memory_bytes), *_system_call_filter()]
 
 
 def memory_bytes() -> int:
-    """What a worker may use, for the trained model that is graded with."""
+    """The memory that a worker may use, given the model used for grading."""
     return MEMORY_BYTES if chosen_model() == "tiny" else LARGE_MODEL_BYTES
 
 
 def has_system_call_filter() -> bool:
-    """Whether `apply` knows the system calls of this machine."""
+    """Whether `apply` can filter the system calls of this machine."""
     return sys.platform.startswith("linux") and os.uname().machine in AUDIT and sys.maxsize > 2**32
 
 
 def end_with_the_parent() -> None:
-    """A grader that is killed takes its workers along, where the system can do that."""
+    """End this process when its parent ends, if the system supports that."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
@@ -142,7 +142,7 @@ def _system_call_filter() -> list[str]:
     head = ctypes.create_string_buffer(header, len(header))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
-    end_with_the_parent()  # which the filter refuses to take back
+    end_with_the_parent()  # the filter prevents undoing this
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return []
     if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head), 0, 0) != 0:
@@ -153,7 +153,7 @@ def _system_call_filter() -> list[str]:
 # Commands of fcntl that a notebook may use: duplicates, flags, sizes of pipes, seals. Among the others are leases,
 # which make everybody else wait for a file, and signals to another process when a file is ready.
 _OF_FCNTL = (*range(5), *range(1030, 1035))
-_LOCKS_OF_FCNTL = (6, 7, 37, 38)  # answered as flock is; 5 and 36 ask for a lock, and are refused
+_LOCKS_OF_FCNTL = (6, 7, 37, 38)  # answered like flock; 5 and 36 query a lock, and are refused
 # To cut a file that is opened for reading, and to open for neither reading nor writing: what Landlock does not see
 _O_ACCMODE, _O_TRUNC = 0o3, 0o1000
 # FIOSETOWN and SIOCSPGRP, the same signals for sockets; FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, which stay with a folder
@@ -190,7 +190,7 @@ def filter_program(machine: str, own_pid: int) -> bytes:
         "tgkill": only_own(0),
         "prlimit64": only_null(2),  # limits may be read
         "prctl": [*among(0, [_PR_SET_PDEATHSIG], _EPERM), op(give, _ALLOW)],
-        "sendto": only_null(4),  # what is connected already may be used: a socketpair
+        "sendto": only_null(4),  # a connected socket may be used, as of a socketpair
         "fcntl": [*among(1, _OF_FCNTL, _ALLOW), *among(1, _LOCKS_OF_FCNTL, _PRETEND), op(give, _EPERM)],
         "ioctl": [*among(1, _NOT_OF_IOCTL, _EPERM), op(give, _ALLOW)],
         "open": no_odd_opening(1),

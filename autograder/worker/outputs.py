@@ -1,4 +1,4 @@
-"""What is kept of what cells show: text and PNG pictures, 100 kB a cell."""
+"""Keeps the text and PNG pictures that cells show, up to 100 kB per cell."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 MAX_CELL = 100_000  # bytes of one cell's outputs
 MAX_NOTEBOOK = 4_000_000  # of all cells together
 CUT = "[The rest of this cell's output was left out: there is more than 100 kB of it.]\n"
-_EACH = 100  # an output counts so much more than its content, so that empty ones come to an end as well
+_EACH = 100  # added to the size of each output, so that empty ones are limited too
 _MAX_SHOWN = 2000  # pixels of a picture's side on the page
-_MAX_PIXELS = 2**24  # of a picture, which is unpacked whole by whoever opens the page
+_MAX_PIXELS = 2**24  # of a picture, which a browser decodes completely
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?")
-_WRITTEN_OVER = re.compile(r"[^\n]*\r(?=[^\r\n])")  # a progress bar goes back to the beginning of its line
+_WRITTEN_OVER = re.compile(r"[^\n]*\r(?=[^\r\n])")  # a progress bar returns to the start of its line
 
 
 class Kept:
-    """The outputs of one cell, in nbformat's form, as they are collected. Nothing that is added can raise."""
+    """Collects the outputs of one cell, in nbformat's form. Adding an output never raises."""
 
     def __init__(self, room: int = MAX_CELL):
         self.outputs: list[dict[str, Any]] = []
-        self.cut = False  # there was more than was kept
-        self.used = 0  # bytes of the room
+        self.cut = False  # whether something was left out
+        self.used = 0  # bytes
         self._room = room
 
     def add(self, kind: Any, content: Any) -> None:
-        """Keep what can be kept of an output of this kind, "stream" or "display_data"."""
+        """Keep the permitted parts of an output of this kind, "stream" or "display_data"."""
         if self.cut or not isinstance(content, dict) or not isinstance(kind, str):
             return
         if kind == "stream":
@@ -39,13 +39,13 @@ class Kept:
             self._display(content.get("data"), content.get("metadata"))
 
     def all(self) -> list[dict[str, Any]]:
-        """The outputs, with a line at the end that says so when some were left out."""
+        """The outputs; if some were left out, a last line says so."""
         return [*self.outputs, _stream_output("stderr", CUT)] if self.cut else self.outputs
 
     def _stream(self, name: str, text: Any) -> None:
         if not isinstance(text, str):
             return
-        self.cut = len(text) > 2 * MAX_CELL  # nobody looks through many megabytes for what is to be shown
+        self.cut = len(text) > 2 * MAX_CELL  # do not process many megabytes for the little that is shown
         text = _shown(text[: 2 * MAX_CELL])
         if not (self.outputs and self.outputs[-1].get("name") == name):
             if not text or self.used + _EACH >= self._room:
@@ -55,7 +55,7 @@ class Kept:
             self.outputs.append(_stream_output(name, ""))
         output = self.outputs[-1]
         before = output["text"]
-        if "\r" in before[-1:] + text:  # the line that it goes on with may be written over
+        if "\r" in before[-1:] + text:  # the new text may overwrite the last line
             start = before.rfind("\n") + 1
             self.used -= len(before[start:].encode())
             before, text = before[:start], _WRITTEN_OVER.sub("", before[start:] + text)
@@ -88,19 +88,19 @@ def _stream_output(name: str, text: str) -> dict[str, Any]:
 
 
 def _size(output: dict[str, Any]) -> int:
-    """The bytes of a display output: of its text, and of its picture as a file would hold it."""
+    """The size of a display output in bytes: its text, and its picture as a file."""
     data = output["data"]
     return _EACH + len(data.get("text/plain", "").encode()) + len(data.get("image/png", "")) * 3 // 4
 
 
 def _shown(text: str) -> str:
-    """The text without what a terminal or a page would obey: colors, other escapes, control and direction marks."""
+    """The text without escape sequences, control characters and marks of writing direction."""
     text = _ESCAPES.sub("", text).replace("\r\n", "\n")
     return "".join(c for c in text if c.isprintable() or c in "\n\t\r")
 
 
 def _png(text: str) -> bytes | None:
-    """The picture's bytes, if it is one and nothing else; None if not."""
+    """The picture's bytes; None if it is not exactly one PNG."""
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -109,7 +109,7 @@ def _png(text: str) -> bytes | None:
 
 
 def _is_png(data: bytes) -> bool:
-    """Whether the bytes are one whole PNG: chunks with right sums, from IHDR to IEND, of a size that can be shown."""
+    """Whether the bytes are one complete PNG of a reasonable size: chunks with right checksums, from IHDR to IEND."""
     names, at = [], len(_PNG)
     while data.startswith(_PNG) and at + 12 <= len(data) and names[-1:] != [b"IEND"]:
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")
@@ -123,7 +123,7 @@ def _is_png(data: bytes) -> bool:
 
 
 def _shown_size(metadata: Any) -> dict[str, Any]:
-    """How large the picture is to be shown, where that is said in whole numbers."""
+    """The size at which to show the picture, if it is given in whole numbers."""
     said = metadata.get("image/png") if isinstance(metadata, dict) else None
     sizes = [said.get(key) for key in ("width", "height")] if isinstance(said, dict) else []
     if not sizes or not all(type(size) is int and 0 < size <= _MAX_SHOWN for size in sizes):

@@ -1,4 +1,4 @@
-"""What a process gives up for good before any of the student's code runs: capabilities, and root's account."""
+"""Permanently drops capabilities and root's account before any of the student's code runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CAPABILITIES_VERSION = 0x20080522
 
 
 def give_up(account: int | None) -> None:
-    """Keep no capability, and become this uid and gid without groups; with None, the account stays as it is.
+    """Drop all capabilities, and become this uid and gid without groups; with None, keep the account.
 
-    OSError when a capability would be kept.
+    Raises OSError if a capability would be kept.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -27,7 +27,7 @@ def give_up(account: int | None) -> None:
         number += 1
     libc.prctl(_PR_SET_SECUREBITS, _ROOT_IS_NOBODY_SPECIAL, 0, 0, 0)
     if account is not None:
-        # One that a container refuses, for it has no such account or groups that stay, keeps none of the others back
+        # A container may refuse one of these, because it lacks the account or fixes the groups; the others still follow
         with contextlib.suppress(OSError):
             os.setgroups([])
         with contextlib.suppress(OSError):

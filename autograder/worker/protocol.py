@@ -15,7 +15,7 @@ import numpy as np
 
 MAX_FRAME_BYTES = 128 * 2**20
 HEAD_BYTES = 4  # a frame's length
-MAX_VALUES = 300_000  # in one message; an array or a string is one of them
+MAX_VALUES = 300_000  # in one message; an array or a string counts as one
 ARRAY_CODE = 1
 ARRAY_DTYPES = frozenset(
     np.dtype(name).str for name in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
@@ -24,7 +24,7 @@ _MAX_NDIM = 8
 
 
 class ProtocolError(Exception):
-    """What came over the pipe is not a valid frame."""
+    """The data from the pipe is not a valid frame."""
 
 
 def _encode_extra(value: Any) -> Any:
@@ -55,7 +55,7 @@ def _decode_extra(code: int, data: bytes) -> np.ndarray:
 
 
 def encode(message: Any) -> bytes:
-    """The frame of a message made of None, bool, int, float, str, bytes, list, dict and arrays."""
+    """The frame of a message that consists of None, bool, int, float, str, bytes, list, dict and arrays."""
     body = msgpack.packb(message, default=_encode_extra)
     if len(body) > MAX_FRAME_BYTES:
         raise ProtocolError(f"a message of {len(body):,} bytes is over the limit of {MAX_FRAME_BYTES:,}")
@@ -63,7 +63,7 @@ def encode(message: Any) -> bytes:
 
 
 def decode(body: bytes) -> Any:
-    """The message in a frame's body; ProtocolError for anything malformed."""
+    """The message in a frame's body; raises ProtocolError if it is malformed."""
     _expect_few_values(body)
     try:
         return msgpack.unpackb(body, ext_hook=_decode_extra, strict_map_key=False)
@@ -74,8 +74,8 @@ def decode(body: bytes) -> Any:
 
 
 def _expect_few_values(body: bytes) -> None:
-    """ProtocolError for a body that would become millions of Python objects, each far larger than its one byte."""
-    if len(body) <= MAX_VALUES:  # each takes a byte at least
+    """Raise ProtocolError for a body that would become millions of Python objects, each far larger than its byte."""
+    if len(body) <= MAX_VALUES:  # each takes at least a byte
         return
     at = count = 0
     while at < len(body):
@@ -101,7 +101,7 @@ _SIZED |= {0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0)}
 
 
 def read_frame(stream: BinaryIO, max_bytes: int = MAX_FRAME_BYTES) -> bytes | None:
-    """The next frame's body, None at the end of the stream; ProtocolError when it is too large or cut off."""
+    """The next frame's body, or None at the end of the stream; raises ProtocolError if it is too large or cut off."""
     head = _read_exactly(stream, HEAD_BYTES)
     if head is None:
         return None
@@ -112,7 +112,7 @@ def read_frame(stream: BinaryIO, max_bytes: int = MAX_FRAME_BYTES) -> bytes | No
 
 
 def body_size(head: bytes, max_bytes: int = MAX_FRAME_BYTES) -> int:
-    """How many bytes follow a frame's first four; ProtocolError when that is too many, or the head is cut off."""
+    """The length of a frame's body, from its first four bytes; raises ProtocolError if it is too large or cut off."""
     if len(head) != HEAD_BYTES:
         raise ProtocolError("the stream ended inside a frame")
     (size,) = struct.unpack(">I", head)

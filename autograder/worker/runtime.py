@@ -1,7 +1,7 @@
 """Executes a student's cells and answers requests about what they defined.
 
-The same class serves the worker process and the notebook's own kernel. A request is a dict of plain values and so is
-the reply; the student's objects stay here and are named by handles. See `perform` for the requests.
+The same class serves the worker process and the notebook's own kernel. Requests and replies are dicts of plain values;
+the student's objects stay here, and handles name them. See `perform` for the requests.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from autograder.worker.values import (
 
 MAX_MESSAGE = 600  # characters of an error's message
 MAX_LINE = 200  # characters of a line of code, and of a name
-MAX_REPLY_BYTES = 100_000  # where the question does not imply more
+MAX_REPLY_BYTES = 100_000  # unless the request implies more
 _WRAPPERS = (staticmethod, classmethod, type(functools.cache(len)))
 
 
 class Runtime:
-    """A student's namespace and the objects that came out of it.
+    """A student's namespace, and the objects that its functions returned.
 
-    interruptible: an interrupt from the keyboard is for whoever asked, and no error of the student's code.
+    interruptible: pass an interrupt from the keyboard on to the caller, and do not treat it as the student's error.
     """
 
-    # Kept as long as the process: a student may cache by id(), and a freed model's id comes again.
+    # Kept as long as the process: a student may cache by id(), and the id of a freed model can be reused.
     _models: ClassVar[dict[str, Any]] = {}
     _given_out: ClassVar[list[Any]] = []
-    _patched: ClassVar[tuple[Any, ...]] = ("", {}, None)  # which model was patched last, how, and what came of it
+    _patched: ClassVar[tuple[Any, ...]] = ("", {}, None)  # the model patched last, the patches, and the result
 
     def __init__(self, namespace: dict[str, Any], interruptible: bool = False):
         self.namespace = namespace
         self._interruptible = interruptible
         self.handles: dict[int, Any] = {}
-        self._returned: dict[str, tuple[Any, Any]] = {}  # by each function at its last call, and a copy
+        self._returned: dict[str, tuple[Any, Any]] = {}  # by each function at its last call, with a copy
         self._cells_hash = False
         self._nth = 0  # which of many calls is running
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        """The frame of the reply to a request, at most "max_bytes" long, and numbered as the request is."""
+        """The frame of the reply to a request, at most "max_bytes" long, with the request's number."""
         number = {key: request.pop(key) for key in ("number",) if key in request}
         most = request.pop("max_bytes", MAX_REPLY_BYTES)
         reply = self.perform(request)
@@ -105,7 +105,7 @@ class Runtime:
         return {"value": None}
 
     def _op_show_cell(self, request):
-        """Run a cell for what it shows."""
+        """Run a cell and return its outputs."""
         from autograder.worker.showing import show_cell
 
         filename = self._known_to_tracebacks(request)
@@ -119,7 +119,7 @@ class Runtime:
         return {"value": None}
 
     def _op_hashes(self, request):
-        """Whether the student's code hashes, or makes sets: what may come out otherwise in another process."""
+        """Whether the student's code hashes or makes sets, so that its results may differ in another process."""
         if self._cells_hash:
             return {"value": True}
         found = [*self.namespace.values()]
@@ -137,17 +137,17 @@ class Runtime:
         return self._counted(request) if request.get("count") else self._invoke(self.namespace[name], request)
 
     def _expect_kept(self, name, result):
-        """BadResult where a call has overwritten what an earlier one returned."""
+        """Raise BadResult if a call has overwritten what an earlier one returned."""
         if name in self._returned and not unchanged(*self._returned[name]):
             raise BadResult("this call has overwritten what an earlier one returned: make it anew each time")
         self._returned[name] = (result, snapshot(result))
 
     def _op_calls(self, request):
-        """Many calls of one function, each with arguments of its own; the first that raises ends them."""
+        """Many calls of one function, each with its own arguments; they stop at the first that raises."""
         return self._each(lambda call: self._op_call({**request, "args": call[0], "kwargs": call[1]}), request["calls"])
 
     def _counted(self, request):
-        """A call, and the tokens that went through the model while it ran; None when no way of counting saw any."""
+        """Make a call, and count the tokens that go through the model; None if nothing recorded any."""
         from autograder.toolkit.model import Weights
         from autograder.worker.counting import Meter
 
@@ -176,7 +176,7 @@ class Runtime:
         return {**reply, "tokens": self.meter.tokens, "noted": self.noted}
 
     def _op_methods(self, request):
-        """Many calls of one object's methods; the first that raises ends them."""
+        """Many calls of one object's methods; they stop at the first that raises."""
         return self._each(lambda call: self._op_method({**request, "name": call[0], "args": call[1]}), request["calls"])
 
     def _each(self, answer, calls):
@@ -201,7 +201,7 @@ class Runtime:
         given = (*args, *kwargs.values())
         before = [snapshot(a) for a in given]
         with self._elsewhere() if request.get("elsewhere") else contextlib.nullcontext():
-            self.handles.pop(request.get("replaced"), None)  # just now: what is made next gets its place in memory
+            self.handles.pop(request.get("replaced"), None)  # so that the next object gets its place
             result = function(*args, **kwargs)
         if request["op"] == "call" and request["returns"] in ("array", "ids"):
             self._expect_kept(request["name"], result)
@@ -211,7 +211,7 @@ class Runtime:
 
     @contextlib.contextmanager
     def _elsewhere(self):
-        """As if in another process, where Python salts the hash of strings with another secret."""
+        """Run as if in another process, where Python salts the hashes of strings with another secret."""
         own = {"hash": self.namespace["hash"]} if "hash" in self.namespace else {}
         if not own:
             self.namespace["hash"] = hash_elsewhere
@@ -231,7 +231,7 @@ class Runtime:
     def _op_keep(self, request):
         value = arrived(request["value"], self)
         gone = id(self.handles.pop(request.get("replaced"), None))
-        copies = [object.__new__(type(value)) for _ in range(100)]  # one of them gets the place of what was let go
+        copies = [object.__new__(type(value)) for _ in range(100)]  # one of them gets the place of the released object
         copy = next((one for one in copies if id(one) == gone), copies[0])
         copy.__dict__.update(value.__dict__)
         return {"value": self._keep(copy)}
@@ -325,7 +325,7 @@ class Runtime:
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
         try:
-            message = error.msg if isinstance(error, SyntaxError) else str(error)  # str names the place once more
+            message = error.msg if isinstance(error, SyntaxError) else str(error)  # str would repeat the place
         except BaseException:
             message = ""
         return {
@@ -338,7 +338,7 @@ class Runtime:
         }
 
     def _where(self, error: BaseException) -> dict[str, Any] | None:
-        """The line of the student's code that the error came through last."""
+        """The innermost line of the student's code in the error's traceback."""
         if isinstance(error, SyntaxError) and error.lineno:
             return {
                 "cell": _sayable((error.filename or "").strip("<>"), MAX_LINE),
@@ -370,7 +370,7 @@ def _bad_result(message: str) -> dict[str, Any]:
 
 
 def _sayable(text: Any, most: int) -> str:
-    """The beginning of a text. UTF-8 cannot encode half of a surrogate pair, and an error's message may have one."""
+    """The beginning of a text, without lone surrogates, which UTF-8 cannot encode."""
     return str(text)[:most].encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Runs cells as a notebook does, and keeps what they show: text, values, figures."""
+"""Runs cells as a notebook does, and keeps their outputs: text, values, figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _kept = Kept()  # of the cell that runs
 
 
 def show_cell(source: str, filename: str, namespace: dict[str, Any]) -> Kept:
-    """Run a cell; what it raises is among what it shows."""
+    """Run a cell; an exception is one of its outputs."""
     global _kept
     _kept = Kept()
     _prepare()
@@ -41,7 +41,7 @@ def show_cell(source: str, filename: str, namespace: dict[str, Any]) -> Kept:
 
 
 def display(*values: Any, raw: bool = False, metadata: Any = None, **options: Any) -> None:
-    """IPython's display, for what can be kept."""
+    """IPython's display, for outputs that can be kept."""
     for value in values:
         data, about = (value, metadata) if raw else _formatter().format(value)
         picture = data.get("image/png")
@@ -61,7 +61,7 @@ class _Stream(io.TextIOBase):
 
 @functools.cache
 def _prepare() -> None:
-    """For all cells: display and figures come here, and charts have the size that they are shown in."""
+    """Once for all cells: route display and figures here, and draw charts at the size at which they are shown."""
     import IPython.core.display_functions
     import IPython.display
 
@@ -89,7 +89,7 @@ def _png(figure: Any) -> bytes:
 
 
 def _told(error: BaseException, namespace: dict[str, Any]) -> str:
-    """The error with its traceback from the cell on."""
+    """The error with its traceback, starting at the cell."""
     begin = error.__traceback__
     while begin is not None and begin.tb_frame.f_globals is not namespace:
         begin = begin.tb_next

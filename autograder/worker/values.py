@@ -1,4 +1,4 @@
-"""Values on their way in and out of a student's process: copies to compare with, and what a result is reduced to."""
+"""Converts values on their way in and out of a student's process, and detects changed arguments."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 MAX_IDS = 10_000
 MAX_DEPTH = 20  # of lists in lists
-PLAIN = frozenset({int, float, str, bool, bytes, type(None)})  # nothing to do, and done at once
+PLAIN = frozenset({int, float, str, bool, bytes, type(None)})  # immutable, so returned as they are
 
 
 class BadResult(Exception):
-    """The student's function returned something that cannot be what was asked for."""
+    """The student's function returned something of the wrong kind."""
 
 
 class Entry:
-    """What `lookup` ranks: an object with token_ids, as a store of saved prefixes holds.
+    """What `lookup` ranks: an object with token_ids, as in a store of saved prefixes.
 
-    It has all that the notebook's Entry has, with the cache and the name that an Entry made of ids alone has there.
+    It has the attributes of the notebook's Entry, with the default cache and name.
     """
 
     def __init__(self, token_ids: list[int]):
@@ -43,7 +43,7 @@ class _EntryBefore:
 
 
 def which_entry(result, given):
-    """The index of the entry that came back, counted over all entries among the arguments; None for none."""
+    """The index of the returned entry among all entries in the arguments; None for None."""
     if result is None:
         return None
     entries = [e for a in given if isinstance(a, (list, tuple)) for e in a if isinstance(e, Entry)]
@@ -54,9 +54,9 @@ def which_entry(result, given):
 
 
 def snapshot(value):
-    """What to compare an argument with after the call; None for an object of the student's, whatever it inherits from.
+    """A copy to compare an argument with after the call; None for a student's object, whatever it inherits from.
 
-    A cache may well be a list with a constructor and a clone() of its own.
+    A cache may be a list with its own constructor and clone().
     """
     if type(value) is np.ndarray:
         return value.copy()

@@ -215,7 +215,7 @@ def test_a_given_file_that_was_edited_is_told_of(student):
     assert "given.py is not the course's" not in autograder("test", cwd=notebook.parent).stdout
     own.write_text(own.read_text(encoding="utf-8") + "\nx = 1\n", encoding="utf-8")
     said = autograder("test", cwd=notebook.parent).stdout
-    assert "given.py is not the course's, which your work will be graded with: copy that one here again." in said
+    assert "given.py is not the course's, which is used for grading: copy the course's here again." in said
 
 
 def test_the_folder_of_all_stages_will_do_when_the_stage_is_named(student, tmp_path):

@@ -109,7 +109,7 @@ def test_doctor_says_what_to_do_about_what_is_missing(tmp_path):
     assert result.returncode == 1
     assert "pip install 'watchfiles>=0.21'" in result.stdout
     assert "pip install 'numpy>=1.24'" in result.stdout
-    assert "2 to put right." in result.stdout
+    assert "2 to fix." in result.stdout
 
 
 def test_doctor_says_that_the_package_was_only_found(tmp_path):
@@ -145,7 +145,7 @@ def test_doctor_says_that_the_chosen_model_is_not_there(tmp_path):
     result = autograder("doctor", cwd=tmp_path, AUTOGRADER_MODEL="nowhere")
     assert result.returncode == 1
     assert "nowhere is neither a folder nor the name of a model" in result.stdout
-    assert "1 to put right." in result.stdout
+    assert "1 to fix." in result.stdout
 
 
 def test_doctor_says_that_the_chosen_model_is_damaged(tmp_path):
@@ -153,11 +153,11 @@ def test_doctor_says_that_the_chosen_model_is_damaged(tmp_path):
     damaged.write_bytes(damaged.read_bytes()[:-1000])
     result = autograder("doctor", cwd=tmp_path, AUTOGRADER_MODEL=str(damaged.parent))
     assert result.returncode == 1
-    assert "model.safetensors: " in result.stdout and "1 to put right." in result.stdout
+    assert "model.safetensors: " in result.stdout and "1 to fix." in result.stdout
 
 
 def test_doctor_notes_that_nothing_is_sandboxed(tmp_path):
     result = autograder("doctor", cwd=tmp_path, AUTOGRADER_SANDBOX="limits")
     assert result.returncode == 0
     assert "Not sandboxed" in result.stdout
-    assert "before grading what others wrote" in result.stdout
+    assert "before grading other people's code" in result.stdout

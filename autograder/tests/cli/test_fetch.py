@@ -69,7 +69,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(fetch, files, tmp_p
         hub.break_off_after = 1_000_000
         first = fetch(hub)
         assert first.returncode == 2
-        assert "goes on where it stopped" in first.stderr
+        assert "resumes where it stopped" in first.stderr
         assert "Traceback" not in first.stderr
         assert not (folder_in(tmp_path) / "config.json").exists()  # so that it does not count as fetched
         done = (folder_in(tmp_path) / "model.safetensors.part").stat().st_size
@@ -80,7 +80,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(fetch, files, tmp_p
         second = fetch(hub)
     assert second.returncode == 0, second.stderr
     assert ("GET", "model.safetensors", f"bytes={done}-") in hub.requests
-    assert "tokenizer.json is there already" in second.stdout
+    assert "tokenizer.json is already there" in second.stdout
     assert (folder_in(tmp_path) / "model.safetensors").read_bytes() == files["model.safetensors"]
 
 
@@ -100,7 +100,7 @@ def test_a_model_of_another_shape_is_refused(fetch, files):
     with serve(REPO, files) as hub:
         result = fetch(hub)
     assert result.returncode == 2
-    assert "What was fetched is not gpt2" in result.stderr
+    assert "The downloaded files are not gpt2" in result.stderr
 
 
 def test_without_a_network_the_message_says_what_to_do_by_hand(fetch, files):
@@ -108,7 +108,7 @@ def test_without_a_network_the_message_says_what_to_do_by_hand(fetch, files):
         pass  # the server is gone again
     result = fetch(hub)
     assert result.returncode == 2
-    assert "copy config.json, model.safetensors, tokenizer.json of openai-community/gpt2 into" in result.stderr
+    assert "copy config.json, model.safetensors, tokenizer.json of openai-community/gpt2 to" in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -141,7 +141,7 @@ def test_the_chat_model_is_fetched_in_the_same_way(fetch, chat_files):
     with serve("HuggingFaceTB/SmolLM2-135M-Instruct", chat_files) as hub:
         result = fetch(hub, "smollm2")
     assert [name for method, name, _ in hub.requests if method == "GET"][-1] == "config.json"
-    assert "has not the shape of smollm2" in result.stderr  # all is fetched, and read; but this one is small
+    assert "does not have the shape of smollm2" in result.stderr  # everything was fetched and read, but it is small
 
 
 def test_without_a_network_the_chat_model_can_come_by_hand(fetch, chat_files):

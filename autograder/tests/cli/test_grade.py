@@ -96,7 +96,7 @@ def test_what_is_no_ordinary_file_is_not_replaced(here, tmp_path, option):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(os.devnull)
     for name in ("pipe", "link"):
-        with pytest.raises(UserError, match=r"is not an ordinary file, and would be replaced; name another\.$"):
+        with pytest.raises(UserError, match=r"is not an ordinary file and would be replaced; name another\.$"):
             grade(**{option: tmp_path / name})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe"] and (tmp_path / "pipe").is_fifo()
 
@@ -127,7 +127,7 @@ def test_a_course_whose_path_nbgrader_takes_for_a_pattern(here, tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", *command], cwd=tmp_path / "course [2026]", capture_output=True, text=True
         )
-        assert done.returncode != 0 and "course [2026]: *, ? and [ in a path are patterns" in done.stderr, done
+        assert done.returncode != 0 and "course [2026]: it reads *, ? and [ in a path as patterns" in done.stderr, done
 
 
 def test_a_course_that_was_not_built(here, capfd):

@@ -87,8 +87,8 @@ def test_the_scores_and_the_words_are_those_of_one_machine_though_a_worker_is_ki
 def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
     from autograder.course_secret import course_secret
     from autograder.grading import cluster as module
-    from autograder.grading.graders import HandedIn
     from autograder.grading.seed import student_key
+    from autograder.grading.submission import HandedIn
     from autograder.tests.grading.test_graders import grading
 
     sent = []
@@ -130,7 +130,7 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
     ("address", "said"),
     [
         ("tcp://127.0.0.1:9", "No Dask scheduler answers at tcp://127.0.0.1:9 ("),
-        ("127.0.0.1:8786", "127.0.0.1:8786 is no address of a Dask scheduler; it looks like tcp://HOST:8786."),
+        ("127.0.0.1:8786", "127.0.0.1:8786 is not the address of a Dask scheduler; one looks like tcp://HOST:8786."),
     ],
 )
 def test_a_scheduler_that_is_not_there(class_, monkeypatch, address, said):

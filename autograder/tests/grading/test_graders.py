@@ -14,8 +14,9 @@ import pytest
 
 from autograder.grading import graders as module
 from autograder.grading.grade import GradingError, Limits
-from autograder.grading.graders import Graders, Grading, HandedIn
+from autograder.grading.graders import Graders
 from autograder.grading.seed import student_key
+from autograder.grading.submission import Grading, HandedIn
 from autograder.notebooks.errors import NotebookError
 from autograder.sandbox.isolation import LIMITS, Isolation, find_isolation
 from autograder.stages.samples import submissions_of
@@ -198,11 +199,11 @@ def test_a_grader_may_not_take_the_machines_memory():
 
 
 def test_a_submission_that_takes_more_is_not_graded_and_ends_no_grader(monkeypatch):
-    def too_large(job):
+    def too_large(*_):
         raise MemoryError
 
     monkeypatch.setattr(module, "grade", too_large)
-    ok, error = pickle.loads(module._answer(None))
+    ok, error = pickle.loads(module._answer(None, None, None))
     assert not ok and isinstance(error, GradingError) and "more memory than is allowed" in str(error)
 
 

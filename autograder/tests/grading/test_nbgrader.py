@@ -112,7 +112,7 @@ def test_without_force_what_was_graded_is_left_alone(again):
 
 def test_a_notebook_handed_in_again_is_told_to_be_stale(again):
     row = next(line for line in again.skipped.stderr.splitlines() if line.strip().startswith("noisy "))
-    assert "stale" in row and "handed in again, and nbgrader passes it over" in row and "--force" in row
+    assert "stale" in row and "handed in again, and nbgrader skips it" in row and "--force" in row
 
 
 def test_a_second_grading_gives_the_same_scores(again):

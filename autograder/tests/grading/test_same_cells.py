@@ -9,7 +9,7 @@ from autograder.cli.sample_class import write_submission
 from autograder.grading.rebuild import rebuild
 from autograder.notebooks.build import source_notebook
 from autograder.notebooks.document import read_document
-from autograder.notebooks.load import read_cells
+from autograder.notebooks.load import cells_to_run, sorted_cells
 from autograder.notebooks.marks import read_stage
 from autograder.notebooks.sorting import text_of
 from autograder.places import ROOT
@@ -122,7 +122,7 @@ def test_the_same_code_runs_in_the_same_order_however_a_notebook_was_edited(stag
         notebook = json.loads(handed_out)
         Editor(notebook, random.Random(f"{stage.name} {seed}")).edit()
         path.write_text(json.dumps(notebook), encoding="utf-8")
-        tested = [text_of(c.source) for c in read_cells(path)]
+        tested = [text_of(c.source) for c in cells_to_run(sorted_cells(path))]
         graded = [text_of(c.source) for c in rebuild(source, read_document(path)).runs]
         assert [s for s in graded if s not in setups] == [s for s in tested if s not in setups], seed
         rest = iter(graded)

@@ -6,13 +6,14 @@ import re
 import pytest
 
 from autograder.cli.sample_class import write_submission
-from autograder.grading.submission import Job, grade
+from autograder.grading.submission import Grading, HandedIn, grade
 from autograder.notebooks.build import source_notebook
 from autograder.notebooks.load import sorted_cells
 from autograder.notebooks.marks import read_stage
 from autograder.notebooks.oddities import oddities
 from autograder.places import ROOT
 from autograder.sandbox.client import Worker
+from autograder.sandbox.isolation import LIMITS, Isolation
 from autograder.stages import find_stage
 
 STAGE = find_stage("kv-cache")
@@ -49,8 +50,9 @@ class Notebook:
         """Whether kv_cache_bytes has its points when the folder is graded."""
         self.path.write_text(json.dumps(self.content), encoding="utf-8")
         given = RELEASE / "given.py"
-        job = Job(STAGE, self.path.parent, b"key", SOURCE, given, Worker, POINTS, isolation="not looked at")
-        results = {r.id: r for r in grade(job).result.results}
+        run = Grading(RELEASE.parent, STAGE, SOURCE, POINTS, given, None, Isolation(LIMITS), None)
+        graded = grade(run, HandedIn(self.path.parent, b"key"), Worker)
+        results = {r.id: r for r in graded.result.results}
         return results["memory-bytes"].passed
 
     @property

@@ -104,7 +104,7 @@ def test_a_build_refuses_what_it_does_not_make_and_changes_nothing(course, step)
     stray.write_text("mine")
     before = files_of(course)
     try:
-        with pytest.raises(BuildError, match=r"notes\.txt is not made by the build; move it away or delete it"):
+        with pytest.raises(BuildError, match=r"notes\.txt is not made by the build; move or delete it"):
             build(ROOT, course)
         assert files_of(course) == before
     finally:
@@ -274,7 +274,7 @@ def test_the_command_says_what_it_made_besides_and_where_and_says_it_once(tmp_pa
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
         "Made course/gradebook.db (the gradebook) and course/.autograder-seed (the secret that hidden inputs are drawn "
-        "from). Back up both together; give neither to anybody."
+        "from). Back up both together; share neither."
     )
     assert command.run(check=False) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"course/release/{FEW[-1].assignment}"

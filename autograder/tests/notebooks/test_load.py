@@ -8,7 +8,7 @@ import pytest
 
 import autograder
 from autograder.notebooks.errors import NotebookError
-from autograder.notebooks.load import read_cells
+from autograder.notebooks.load import cells_to_run, sorted_cells
 
 STUB = "def decode_step(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
 
@@ -34,7 +34,7 @@ def notebook(tmp_path):
 
 
 def sources(path):
-    return [c.source for c in read_cells(path)]
+    return [c.source for c in cells_to_run(sorted_cells(path))]
 
 
 def test_setup_solutions_and_own_cells_are_run_and_nothing_else(notebook):
@@ -56,7 +56,7 @@ def test_a_check_cell_is_known_by_its_call_when_the_metadata_is_lost(notebook):
 
 def test_cells_are_called_by_their_mark_or_by_their_place(notebook):
     path = notebook(cell("x = 1"), cell("def prefill(): pass", "prefill"))
-    assert [c.label for c in read_cells(path)] == ["cell 1", "prefill"]
+    assert [c.label for c in cells_to_run(sorted_cells(path))] == ["cell 1", "prefill"]
 
 
 def test_a_python_file_is_read_in_cells_or_whole(tmp_path):
@@ -82,7 +82,7 @@ def test_reading_cells_imports_nothing_slow():
 )
 def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(tmp_path, name, reason):
     with pytest.raises(NotebookError, match=reason):
-        read_cells(tmp_path / name)
+        cells_to_run(sorted_cells(tmp_path / name))
 
 
 # load_notebook

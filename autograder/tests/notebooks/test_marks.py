@@ -82,8 +82,8 @@ def test_students_get_a_stub_for_each_solution(read):
         (CHECK + '# %% setup="a"\n### BEGIN SOLUTION\n### END SOLUTION\n', "so it needs the mark solution or written"),
         (CHECK + '# %% setup="a" solution="b"\nx = 1\n', "has two marks, setup and solution"),
         (CHECK + '# %% setup="two words"\nx = 1\n', "letters, digits, - and _"),
-        (CHECK + '# %% setup="a" points=2\nx = 1\n', "has points in its header, which means nothing there"),
-        (CHECK + '# %% [markdown] setup="a"\n# x\n', "is a markdown cell, which this mark does not go with"),
+        (CHECK + '# %% setup="a" points=2\nx = 1\n', "has points in its header, which has no meaning there"),
+        (CHECK + '# %% [markdown] setup="a"\n# x\n', "is a markdown cell, which cannot have this mark"),
         (
             CHECK + '# %% [markdown] written="why"\n# Why?\n# ### BEGIN SOLUTION\n# So.\n# ### END SOLUTION\n',
             "needs its points in the header",
