@@ -1,4 +1,4 @@
-"""How the tests are shared out among processes, and what says more where an assertion fails."""
+"""Configures pytest: parallel processes, the folder that they share, and assertion rewriting for sample_tests."""
 
 import os
 import shutil
@@ -24,5 +24,5 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """One more than there are processors: many a test waits for a deadline or for another process."""
+    """One more than there are processors, because many tests wait for a deadline or another process."""
     return processors() + 1

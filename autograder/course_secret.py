@@ -1,4 +1,4 @@
-"""The secret that the hidden inputs are drawn from: one a course, kept beside the gradebook."""
+"""The secret from which hidden inputs are drawn: one per course, kept beside the gradebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SeedError(ValueError):
 
 
 def course_secret(course: Path) -> bytes:
-    """The course's secret, made when there is none. It is never overwritten: scores given with it stay repeatable."""
+    """The course's secret, made if there is none. It is never overwritten, so that its scores stay reproducible."""
     path = course / FILE_NAME
     try:
         if not path.exists():
@@ -24,15 +24,15 @@ def course_secret(course: Path) -> bytes:
         text = path.read_text(encoding="ascii", errors="replace")
     except PermissionError as error:
         raise SeedError(
-            f"{path} cannot be used ({error.strerror}); who made it has to let you: chgrp GROUP and chmod 640 on it."
+            f"{path} cannot be used ({error.strerror}); its owner has to permit it: chgrp GROUP and chmod 640 on it."
         ) from None
     except OSError as error:
-        raise SeedError(f"{path} cannot be used ({error.strerror or error}); see to its folder and disk.") from None
+        raise SeedError(f"{path} cannot be used ({error.strerror or error}); check its folder and disk.") from None
     return _secret_in(text.strip(), path)
 
 
 def _make(path: Path, text: str) -> None:
-    """Whole or not at all, and never over another process's."""
+    """Write the file whole or not at all, and never over another process's."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=FILE_NAME)  # readable by its owner alone
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:

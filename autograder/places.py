@@ -1,4 +1,4 @@
-"""Where the files of the course's repository are, and the name of the one that makes a folder a course."""
+"""The paths of the course's repository, and the name of the file that makes a folder a course."""
 
 from __future__ import annotations
 

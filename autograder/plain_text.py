@@ -1,4 +1,4 @@
-"""Text of strangers, such as messages of errors and names of files, as it may be shown to anybody anywhere."""
+"""Makes strangers' text, such as error messages and file names, safe to show anywhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _NOT_SHOWN = "\ufffd"
 
 
 def one_line(text: str, most: int = 600) -> str:
-    """The text on one line of at most `most` characters, in which nothing is obeyed by a terminal or a page.
+    """The text on one line of at most `most` characters, with no effect on a terminal or a page.
 
-    White space of any kind is one space; a character that cannot be seen, or that turns the writing direction, is
-    shown as U+FFFD.
+    White space of any kind becomes one space; an invisible character, or one that changes the writing direction,
+    becomes U+FFFD.
     """
     text = text[: 4 * most]  # enough of it, also where it has much white space
     line = visible(" ".join(text.split()))
@@ -21,7 +21,7 @@ def one_line(text: str, most: int = 600) -> str:
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text with what cannot be seen made visible, but for the characters to keep, and few accents a character."""
+    """The text with invisible characters replaced, except those to keep, and few accents on each character."""
     if text.isascii() and (text.isprintable() or all(c.isprintable() or c in keep for c in set(text))):
         return text
     shown, piled = [], 0

@@ -1,1 +1,1 @@
-"""A student's page of feedback: nbgrader's, with the course's titles, and told apart what nobody has graded yet."""
+"""A student's page of feedback: nbgrader's page with the course's titles, and with ungraded answers marked."""

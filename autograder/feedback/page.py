@@ -1,4 +1,4 @@
-"""What the course changes about nbgrader's page of feedback. nbgrader_config.py names both classes."""
+"""The course's changes to nbgrader's page of feedback. nbgrader_config.py names both classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NBGRADERS = Path(nbgrader.__file__).resolve().parent / "server_extensions" / "f
 
 
 class FeedbackExporter(HTMLExporter):
-    """Exports with course-feedback/, which extends nbgrader's own template."""
+    """Exports with the template course-feedback/, which extends nbgrader's own."""
 
     def __init__(self, config: Any = None, **kwargs: Any):
         own = Config()
@@ -35,7 +35,7 @@ class FeedbackExporter(HTMLExporter):
 
 
 class ShowScores(GetGrades):
-    """Gives the template what to say of each graded cell, in its metadata as "graded"."""
+    """Adds "graded" to the metadata of each graded cell, for the template."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._questions = 0
@@ -55,7 +55,8 @@ class ShowScores(GetGrades):
         name = cell.metadata.nbgrader.grade_id
         if is_check(cell):
             title = find_check(name).title
-            cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]  # not the score again
+            # Without the score, which the heading has
+            cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]
         else:
             self._questions += 1
             title = f"Question {self._questions}"

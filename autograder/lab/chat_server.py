@@ -1,4 +1,4 @@
-"""A failure of stage 5 in a real chat model, before the student has written one: the judge's own Llama computes."""
+"""A failure of stage 5 in a real chat model, before the student has written one: it uses the judge's own Llama."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class _Cache:
 def ranking_in_chat(
     weights: LlamaWeights, tokenizer: ChatTokenizer, lookup: Callable[..., Any], explain_miss: Callable[..., str]
 ) -> list[Row]:
-    """The ranking failure, 2,328 + 104 tokens, by a chat model's own tokenizer and template: a table, and its rows.
+    """The ranking failure, 2,328 + 104 tokens, with a chat model's own tokenizer and template: a table and its rows.
 
-    lookup, explain_miss: the student's. The seconds are those of a pass in float64.
+    lookup, explain_miss: the student's. The seconds are of passes in float64.
     """
     reference = LlamaReference(weights)
 

@@ -1,7 +1,7 @@
 """Real passes of the small model for the labs, with their times.
 
-What runs here is the judge's own GPT-2, in float64. It is in the package anyway, because the checks in a student's own
-notebook need it. float64 and its plain style cost some speed, on both sides of every comparison alike.
+They use the judge's own GPT-2, in float64, which is in the package because the checks in a student's notebook need it.
+float64 and its plain style cost some speed, equally on both sides of every comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass gave: the greedy next id, the keys and values of all its positions, and its seconds."""
+    """The results of a pass: the greedy next id, the keys and values of all positions, and the seconds."""
 
     next_id: int
     kv: KV
@@ -36,7 +36,7 @@ class Passes:
         self._warm = False
 
     def run(self, token_ids: Sequence[int], past: KV | None = None) -> Pass:
-        """The new tokens' pass, continuing `past` if there is one; the median time of a few runs of it."""
+        """A pass over the new tokens, after `past` if there is one, with the median time of a few runs."""
         if not self._warm:  # the first pass makes the float64 copies of the weights, which is no part of any pass
             self._reference.run(list(token_ids), past=past or [])
             self._warm = True
@@ -46,7 +46,7 @@ class Passes:
 
 
 def timed(function: Callable[[], T], repeats: int = 5, budget: float = 0.1) -> tuple[T, float]:
-    """The function's result, and the median of up to `repeats` runs; no new run is begun after `budget` seconds."""
+    """The function's result, and the median of up to `repeats` runs; no run starts after `budget` seconds."""
     seconds: list[float] = []
     while len(seconds) < repeats and sum(seconds) < budget:
         start = time.perf_counter()

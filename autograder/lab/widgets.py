@@ -1,7 +1,7 @@
 """The two labs: sliders, buttons and text boxes over the cost model, the drawings and the measured passes.
 
-A lab shows itself as widgets where they run. Everywhere else (a page on the web, an editor without widgets, a printed
-notebook) the same output holds a picture that stands still.
+A lab is a set of widgets where widgets run. Everywhere else (a web page, an editor without widgets, a printed notebook)
+the same output shows a static picture.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DecodeLab(Shown):
         return self.decoding.n_seq(self.decoding.n_steps + 1) > self._passes.n_ctx
 
     def step(self) -> None:
-        """One pass of the model in the chosen way; the other way is run as well, to be compared."""
+        """One pass of the model in the chosen way; the other way also runs, for comparison."""
         ids = self._passage[: self.decoding.n_prompt] + self.new_ids
         self.decoding = self.decoding.next()
         everything = self._passes.run(ids)
@@ -131,7 +131,7 @@ class DecodeLab(Shown):
         self._show()
 
     def _change(self, _=None) -> None:
-        """Start again in another way; what the last run paid stays, to compare with."""
+        """Start again in the other way; the costs of the last run stay for comparison."""
         d = self.decoding
         if d.n_steps:
             name = f"last run, {d.n_steps} step{'s' * (d.n_steps > 1)} after {d.n_prompt} tokens, cache "
@@ -178,7 +178,7 @@ class RequestLab(Shown):
         return NextRequest.of(self._tokenizer.encode(self.saved.value), self._tokenizer.encode(self.next.value))
 
     def measure(self) -> tuple[float | None, float | None]:
-        """Seconds of the next prompt, cold and with the shared prefix reused; None where it cannot be run."""
+        """Seconds of the next prompt, cold and with the shared prefix reused; None if it cannot run."""
         request = self.request
         if not request.live or max(len(request.live), len(request.saved)) > self._passes.n_ctx:
             return None, None

@@ -13,8 +13,8 @@ from autograder.toolkit.threads import use_one_thread
 def main() -> int:
     """Grade every one-step change of the solutions.
 
-    Exit status 1 when one keeps all points and is not listed as equivalent in its stage's equivalent.txt, or is told
-    a bug's name or a place to look that is elsewhere.
+    The exit status is 1 if a change keeps all points and is not listed in its stage's equivalent.txt, or if a message
+    about it names a wrong bug or a wrong place.
     """
     parser = argparse.ArgumentParser(prog="python -m autograder.mutants", description=main.__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these (default: all)")

@@ -1,4 +1,4 @@
-"""Which function a change is in, and whether where to look, as a failed check says it, reaches that."""
+"""Finds the function that a change is in, and whether a failed check's hint leads to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verdicts say: survivors that no list knows, lists that are out of date, names and hints that may err."""
+"""The report on the verdicts: unlisted survivors, outdated lists, and names and hints that may be wrong."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _listed(stage_name: str, name: str) -> dict[str, str]:
 
 
 def survivors(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Those that keep all points and are not listed as equivalent."""
+    """The mutants that keep all points and are not listed as equivalent."""
     return [v for v in verdicts if not v.caught and v.id not in equivalents(v.stage)]
 
 
 def stale(verdicts: list[Verdict]) -> list[str]:
-    """What is listed as equivalent and is not among the survivors, or has no reason."""
+    """The entries listed as equivalent that are not survivors, or have no reason."""
     found = []
     for stage in dict.fromkeys(v.stage for v in verdicts):
         survived = {v.id for v in verdicts if v.stage == stage and not v.caught}
@@ -67,7 +67,7 @@ def _homes(stage_name: str) -> set[tuple[str, str | None]]:
 
 
 def astray(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Hints that do not reach what was changed."""
+    """Hints that do not lead to the change."""
     for verdict in verdicts:
         for check, look in verdict.astray.items():
             yield f"{verdict.stage}  {verdict.id}  {check}: {' '.join(look.splitlines())}"

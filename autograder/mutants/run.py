@@ -1,4 +1,4 @@
-"""Grades mutants as submissions are graded, in the sandbox alone: a mutant may write to any path."""
+"""Grades mutants like submissions, but only in a sandbox, because a mutant may write to any path."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What grading made of a mutant.
+    """The result of grading a mutant.
 
-    lost: the checks that it failed; only the first unless all were asked for.
+    lost: the checks that it failed; only the first unless all were requested.
     names: the key of the bug that a failed check names, by check.
-    astray: where a failed check says to look, by check, where that does not reach what was changed.
+    astray: the hints of failed checks that do not lead to the change, by check.
     broken: a sentence for each check that could not judge what the mutant returned.
-    warnings: what the judge's own process warned of.
-    slower: how many times the solution's seconds it took; None where that was not remarkable, or not asked.
+    warnings: warnings in the judge's own process.
+    slower: its time as a multiple of the solution's; None if that was not remarkable, or not measured.
     """
 
     stage: str
@@ -88,7 +88,7 @@ class Verdict:
 
 
 class SolutionFails(Exception):
-    """The solution itself loses a check, so that its mutants say nothing."""
+    """The solution itself fails a check, so its mutants prove nothing."""
 
 
 def mutants_of(stage: Stage) -> list[Mutant]:

@@ -1,1 +1,1 @@
-"""The page about a class: what `autograder report` writes."""
+"""The page about a class that `autograder report` writes."""

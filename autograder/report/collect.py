@@ -1,4 +1,4 @@
-"""From the records of a class to what its page shows. Nothing is graded here, and the gradebook is not read."""
+"""Collects the contents of a class's page from its records. It grades nothing, and does not read the gradebook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = (NOT_GRADED_LINE, NOT_YET_GRADED, STALE, NOTE)
 
 @dataclass(frozen=True)
 class CheckCounts:
-    """How a class did at one check: every submission is counted once."""
+    """The results of a class in one check: every submission is counted once."""
 
     number: int
     id: str
@@ -44,7 +44,7 @@ class CheckCounts:
 
 @dataclass(frozen=True)
 class Topic:
-    """Something to talk about: a named bug, or a check that many fail for no known reason."""
+    """A topic for the lecture: a named bug, or a check that many fail without a known cause."""
 
     label: str
     sentence: str
@@ -55,7 +55,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Remark:
-    """What the assistant has to know about some submissions, which share it word for word."""
+    """A sentence that the assistant has to know, and the submissions that it is about."""
 
     what: str
     sentence: str
@@ -69,7 +69,7 @@ class ClassReport:
     checks: tuple[CheckCounts, ...]  # in their own order
     bugs: tuple[Topic, ...]  # every named bug, the most frequent first
     topics: tuple[Topic, ...]  # what to talk about
-    not_judged: tuple[tuple[str, int], ...]  # what left a check nothing to look at, and for how many students
+    not_judged: tuple[tuple[str, int], ...]  # why a check had nothing to judge, and for how many students
     remarks: tuple[Remark, ...]
     not_isolated: tuple[str, ...]
 
@@ -106,9 +106,9 @@ class ClassReport:
 
 
 def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[str] = ()) -> ClassReport | None:
-    """The report on a stage, without the students excluded; None when nothing of it has been graded.
+    """The report on a stage, without excluded students; None if nothing has been graded.
 
-    submitted and autograded: the folders of the course that nbgrader calls so.
+    submitted and autograded: nbgrader's folders of these names.
     """
     records = _records(autograded, stage)
     folders = {recorded_name(p.parent.name): p for p in sorted(submitted.glob(f"*/{stage.assignment}")) if p.is_dir()}
@@ -137,7 +137,7 @@ def collect(submitted: Path, autograded: Path, stage: Stage, excluded: Sequence[
 
 
 def _records(autograded: Path, stage: Stage) -> dict[str, Record]:
-    """By student. The one file over the assignment is read where the folder of single ones was not copied along."""
+    """The records by student, or from the file of the whole assignment if their folder was not copied along."""
     found: Iterable[Record] = read_records(autograded, stage.assignment)
     if not (autograded / ".records" / stage.assignment).is_dir():
         try:
@@ -163,12 +163,12 @@ def _report(stage: Stage, rows: Sequence[Record], remarks: Sequence[tuple[str, s
 
 
 def _is_judged(result: Result) -> bool:
-    """Whether there was something to look at."""
+    """Whether the check had something to judge."""
     return not (result.bug and result.bug.key in _NOTHING_TO_JUDGE)
 
 
 def _check_counts(stage: Stage, rows: Sequence[Record]) -> tuple[CheckCounts, ...]:
-    """The stage's checks in their order, then those that only the records know."""
+    """The stage's checks in order, then those that are only in the records."""
     known = {check.id: (check.title, float(check.points)) for check in checks_of(stage.name)}
     results: dict[str, list[Result]] = {}
     for result in (result for row in rows for result in row.checks):
@@ -199,7 +199,7 @@ def _not_judged(rows: Sequence[Record]) -> tuple[tuple[str, int], ...]:
     return tuple((label, count) for label, count in counts if count)
 
 
-_Met = list[tuple[str, Result]]  # who met something, and in which check
+_Met = list[tuple[str, Result]]  # the students, and the failed check of each
 
 
 def _named_bugs(rows: Sequence[Record]) -> tuple[Topic, ...]:
@@ -212,7 +212,7 @@ def _named_bugs(rows: Sequence[Record]) -> tuple[Topic, ...]:
 
 
 def _unexplained(rows: Sequence[Record]) -> tuple[Topic, ...]:
-    """The checks that are failed for a reason without a name, with the property that does not hold."""
+    """The checks that fail without a named bug, with the property that does not hold."""
     found: dict[str, _Met] = {}
     for row in rows:
         for result in row.lost:
@@ -222,12 +222,12 @@ def _unexplained(rows: Sequence[Record]) -> tuple[Topic, ...]:
 
 
 def _sentence(result: Result) -> str:
-    """Of the bug that was named; the last line of the message in a record of an earlier version."""
+    """The sentence of the named bug; in a record of an earlier version, the message's last line."""
     return (result.bug and result.bug.sentence) or result.message.strip().rpartition("\n")[2]
 
 
 def _topics(found: dict[str, tuple[str, _Met]], named: bool) -> tuple[Topic, ...]:
-    """The one that most students meet first; of two with as many, the one that costs more points."""
+    """The topics, most frequent first; of two with the same number, the one that costs more points."""
     topics = []
     for label, (sentence, met) in found.items():
         students = tuple(dict.fromkeys(student for student, _ in met))

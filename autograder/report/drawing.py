@@ -1,4 +1,4 @@
-"""The page's drawings, as SVG that takes its colors from the page's style. Numbers stand beside every bar."""
+"""The page's drawings, as SVG with colors from the page's style. Every bar has its number beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTCOMES = (
 
 
 def patterns() -> str:
-    """Hatches that the bars refer to, once in a page."""
+    """The hatches that the bars use, once per page."""
     return (
         "<svg class='patterns' width='0' height='0' aria-hidden='true' focusable='false'><defs>"
         "<pattern id='hatch' width='6' height='6' patternUnits='userSpaceOnUse' patternTransform='rotate(45)'>"
@@ -35,7 +35,7 @@ def patterns() -> str:
 
 
 def score_histogram(scores: Sequence[float], most: float) -> str:
-    """Students by points; the full score has a bar of its own when it is a whole number."""
+    """Students by points; the full score has its own bar if it is a whole number."""
     width = max(1, math.ceil((most + 1) / _MOST_BINS))
     counts = [0] * (math.floor(most / width) + 1)
     for score in scores:
@@ -47,7 +47,7 @@ def score_histogram(scores: Sequence[float], most: float) -> str:
 
 
 def seconds_histogram(seconds: Sequence[float]) -> str:
-    """Submissions by the time that grading took, in steps of 1, 2, 5, 10, ..."""
+    """Submissions by grading time, in steps of 1, 2, 5, 10, ..."""
     place = [sum(edge <= value for edge in _EDGES) for value in seconds]
     first, last = min(place), max(place)
     labels = [_between(number) for number in range(first, last + 1)]
@@ -87,7 +87,7 @@ def _histogram(counts, labels, caption: str, unit: str, last_is_full: bool = Fal
 
 
 def outcome_bar(check: CheckCounts) -> str:
-    """One bar for a check; its numbers stand in the table around it."""
+    """One bar for a check; its numbers are in the table around it."""
     counts = {"named": check.named, "unnamed": check.unnamed, "not-judged": check.not_judged, "passed": check.passed}
     total, x, parts = sum(counts.values()) or 1, 1.0, []
     for kind, _ in OUTCOMES:

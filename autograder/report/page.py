@@ -1,7 +1,7 @@
-"""The page about a class, as one HTML file: no other file, address or program is needed to read it.
+"""The page about a class, as one self-contained HTML file.
 
-Names and messages come from students, so the template escapes every text, and the page's policy lets no script or
-style run but the ones whose hashes it gives.
+Names and messages come from students, so the template escapes every string, and the page's policy allows only the
+scripts and styles whose hashes it lists.
 """
 
 from __future__ import annotations

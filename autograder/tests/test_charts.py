@@ -85,7 +85,7 @@ def test_a_slope_in_a_chart_is_that_of_the_fastest_runs():
     assert any("slope 1.00" in text for text in texts(chart))
 
 
-def test_bars_of_one_name_have_one_color_and_no_hatch_which_means_something_elsewhere():
+def test_bars_of_one_name_have_one_color_and_no_hatch():
     chart = charts.bar_chart({"64": {"cold": 2, "reused": 1}, "400": {"cold": 9, "reused": 1}}, label="work")
     bars = chart.figure.axes[0].patches
     assert [bar.get_width() for bar in bars] == [2, 1, 9, 1]
@@ -150,7 +150,7 @@ def test_a_bar_says_whole_numbers_in_full_and_one_token_in_the_singular():
     assert str(chart).splitlines()[-3:] == ["cold: 21,822 tokens", "doubled: 1 token", "reused: 0.0314 tokens"]
 
 
-def test_cells_of_a_few_kinds_are_told_apart_by_hatches_too_and_counted():
+def test_kinds_of_cells_also_differ_by_hatch_and_are_counted():
     chart = charts.kinds(
         [["computed", "computed", None], ["cached", "cached", "computed"]],
         x_label="position",
@@ -165,8 +165,8 @@ def test_cells_of_a_few_kinds_are_told_apart_by_hatches_too_and_counted():
     assert len({cell.get_hatch() for cell in cells}) == 2
 
 
-def test_a_kind_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="'seen' is no kind of cell"):
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="'seen' is not a kind of cell"):
         charts.kinds([["seen"]], x_label="", y_label="", x_ticks=[0], y_ticks=[0], title="")
 
 
@@ -214,7 +214,7 @@ def test_a_log_axis_of_one_decade_has_more_ticks_than_one():
     assert len([tick for tick in chart.figure.axes[0].get_xticks() if low <= tick <= high]) >= 2
 
 
-def test_a_row_of_tokens_that_is_wider_than_a_page_goes_on_in_the_next_line():
+def test_a_row_of_tokens_wider_than_a_page_is_wrapped():
     tokens = ["abcdefgh"] * 30
     chart = charts.token_strip({"A": tokens}, shared=0)
     rows = {patch.get_y() for patch in chart.figure.axes[0].patches}

@@ -43,7 +43,7 @@ def test_the_places_that_delete_are_known():
 
 
 @needs_make
-def test_clean_keeps_a_folder_of_the_name_that_demo_did_not_make(tmp_path):
+def test_clean_keeps_a_folder_of_that_name_that_demo_did_not_make(tmp_path):
     work = tmp_path / "demo-class" / "work.txt"
     work.parent.mkdir()
     work.write_text("mine")
@@ -66,7 +66,7 @@ def test_clean_removes_the_sample_class_and_caches_and_no_other_file(tmp_path):
 
 
 @needs_make
-def test_a_folder_that_is_no_environment_is_not_made_one(tmp_path):
+def test_a_folder_that_is_not_an_environment_is_not_made_one(tmp_path):
     (tmp_path / "pyproject.toml").touch()
     work = tmp_path / "mine" / "work.txt"
     work.parent.mkdir()
@@ -77,7 +77,7 @@ def test_a_folder_that_is_no_environment_is_not_made_one(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["work.txt", "course/.sample-class"])
-def test_no_sample_class_is_made_where_something_else_is(tmp_path, content):
+def test_no_sample_class_replaces_another_folder(tmp_path, content):
     path = tmp_path / "folder" / content
     path.parent.mkdir(parents=True)
     path.write_text("mine")

@@ -24,8 +24,8 @@ def test_it_is_a_table_where_markdown_is_shown():
     assert autograder.glossary("tail")._repr_markdown_().splitlines()[2].startswith("| **tail** | The rows")
 
 
-def test_an_unknown_word_is_told():
-    with pytest.raises(ValueError, match="no term of the glossary holds 'bread'"):
+def test_an_unknown_word_is_reported():
+    with pytest.raises(ValueError, match="no term of the glossary contains 'bread'"):
         autograder.glossary("bread")
 
 
@@ -34,14 +34,14 @@ def test_it_is_found_from_any_folder(tmp_path, monkeypatch):
     assert autograder.glossary("tail")
 
 
-def test_where_answers_are_taken_it_says_nothing(monkeypatch):
+def test_in_the_worker_it_says_nothing(monkeypatch):
     monkeypatch.setattr(autograder, "_in_worker", True)
     monkeypatch.delitem(vars(autograder), "glossary", raising=False)
     assert autograder.glossary("tail") is None
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-def test_every_notebook_says_how_to_read_it(stage):
+def test_every_notebook_says_how_to_read_the_glossary(stage):
     text = "\n".join(cell.source for cell in read_stage(stage, SOLUTIONS))
     assert "`autograder.glossary()`" in text
     words = set(re.findall(r'autograder\.glossary\("(.+?)"\)', text))

@@ -92,7 +92,7 @@ for path in ('/dev/null', '/dev/zero', autograder.__file__):
 """
 
 
-def test_the_two_that_once_emptied_a_machine_are_told():
+def test_the_two_programs_that_once_emptied_a_machine_are_detected():
     assert changes_outside(REMOVED_EVERYTHING) == [
         "shutil.rmtree(os.getcwd(), ignore_errors=True)",
         "shutil.rmtree('/', ignore_errors=True)",
@@ -183,7 +183,7 @@ def test_the_two_that_once_emptied_a_machine_are_told():
         "import os\nfile = os.open('/x', os.O_RDWR)\nos.write(file, b'x')",
     ],
 )
-def test_a_change_outside_is_told_in_whatever_form(program):
+def test_a_change_outside_is_detected_in_any_form(program):
     assert changes_outside(program)
 
 
@@ -205,5 +205,5 @@ def test_a_change_outside_is_told_in_whatever_form(program):
         "!ls",
     ],
 )
-def test_what_reads_or_stays_in_our_folders_passes(program):
+def test_reading_and_staying_in_our_folders_passes(program):
     assert changes_outside(program) == []

@@ -27,12 +27,12 @@ FORGED = (
         ("\u05d0\u05d1 \u4e2d\u6587 \U0001f600", "\u05d0\u05d1 \u4e2d\u6587 \U0001f600"),
     ],
 )
-def test_a_line_shows_what_there_is_and_obeys_none_of_it(said, shown):
+def test_a_line_shows_all_characters_and_obeys_none(said, shown):
     assert one_line(said) == shown
 
 
 @pytest.mark.parametrize("said", ["x" * 601, " " * 10**6 + "x", "\u0301" * 10**6, "x " * 10**6])
-def test_a_line_has_an_end(said):
+def test_a_line_has_limited_length(said):
     assert len(one_line(said)) <= 600
     assert one_line("x" * 600) == "x" * 600
 
@@ -62,7 +62,7 @@ def result_of(source):
 
 
 @pytest.mark.parametrize("source", [RAISES, RETURNS, TYPE, CODE])
-def test_no_line_of_a_checks_message_is_a_students(source):
+def test_no_line_of_a_checks_message_begins_with_a_students_words(source):
     result = result_of(source)
     assert not result.passed
     first, second = result.message.split("\n")

@@ -112,7 +112,7 @@ def test_the_syllabus_gives_each_stage_its_functions_and_its_points():
         assert points == (f"{by_checks:g} + {by_hand:g}" if stage.graded else "")
 
 
-def test_the_glossary_is_in_alphabetical_order_and_names_nothing_twice():
+def test_the_glossary_is_alphabetical_and_names_nothing_twice():
     terms = [term.lower() for term in re.findall(r"^\| \*\*(.+?)\*\* \|", read("course/README.md"), re.MULTILINE)]
     assert len(terms) >= 30
     assert terms == sorted(set(terms))

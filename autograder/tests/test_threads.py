@@ -35,7 +35,7 @@ def test_a_small_model_gets_one_thread_and_a_large_one_all_of_them():
     assert found == [1, 1, at_first, 1]
 
 
-def test_what_the_environment_says_holds():
+def test_the_environment_variable_wins():
     assert len(set(threads_of(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2"))) == 1
 
 

@@ -50,7 +50,7 @@ def test_a_ratio_compares_medians():
     assert Comparison({"slow": slow, "fast": fast}).ratio("slow", "fast") == 4
 
 
-def test_what_takes_longer_is_measured_to_take_longer():
+def test_a_slower_function_measures_slower():
     result = compare({"slow": sleeper(0.03), "fast": sleeper(0.0)}, repeats=3)
     assert result["slow"].best >= 0.03
     assert set(result) == {"slow", "fast"}
@@ -71,14 +71,14 @@ def test_a_control_is_the_same_function_measured_as_another():
     assert compare({"a": sleeper(0)}, repeats=1).noise is None
 
 
-def test_a_control_that_is_no_function_is_named():
+def test_an_unknown_control_is_named():
     with pytest.raises(ValueError, match="'cold' is none of the functions: 'a'"):
         compare({"a": sleeper(0)}, control="cold")
     with pytest.raises(ValueError, match="repeats must be 1 or more"):
         measure(sleeper(0), repeats=0)
 
 
-def test_an_exception_of_the_function_comes_through():
+def test_an_exception_of_the_function_propagates():
     with pytest.raises(ZeroDivisionError):
         measure(lambda: 1 / 0)
 

@@ -20,7 +20,7 @@ def test_tokens_given_to_the_named_functions_are_counted_and_no_others():
     assert work.tokens == 4
 
 
-def test_the_functions_are_as_they_were_after_an_error():
+def test_the_functions_are_restored_after_an_error():
     names = {"many": len}
     with pytest.raises(TypeError), counting(names, "many"):
         names["many"](None)
@@ -55,7 +55,7 @@ class Rows(list):
         return Rows(self)
 
 
-def test_a_cost_counts_what_is_computed_and_leaves_the_entry_as_it_was():
+def test_a_cost_counts_what_is_computed_and_leaves_the_entry_unchanged():
     fed = []
 
     def prefill(ids, weights, cache):

@@ -139,7 +139,7 @@ def row_through_block(
 
 
 def row_steps(weights: Any, token_ids: Sequence[int], position: int, layer: int, head: int) -> dict[str, np.ndarray]:
-    """What becomes of one row in a block: a vector for each step, by name; of scores and weights a number a token."""
+    """The steps of one row through a block: a vector by name; scores and weights have a number per token."""
     x = weights.wte[list(token_ids)].astype(np.float64) + weights.wpe[: len(token_ids)]
     for block in weights.blocks[: layer + 1]:
         steps, x = _block(x, block, weights.config.n_head, position, head)
@@ -181,7 +181,7 @@ def who_sees_whom(tokens: Sequence[str]) -> Chart:
 
 
 def queries_at_the_end(n_query: int, n_seq: int) -> Chart:
-    """What the queries of the last n_query of n_seq cached positions see."""
+    """The positions that the last n_query of n_seq cached positions see."""
     first = n_seq - n_query
     return kinds(
         np.where(np.tri(n_query, n_seq, k=first), "visible", "hidden").tolist(),
@@ -194,7 +194,7 @@ def queries_at_the_end(n_query: int, n_seq: int) -> Chart:
 
 
 def passes(n_prompt: int, n_generated: int) -> Chart:
-    """Which pass computes which position: prefill all of the prompt's, each decode step one more."""
+    """Which pass computes which position: prefill computes the whole prompt, each decode step one more."""
     n_seq = n_prompt + n_generated
     rows = [["computed"] * n_prompt + [None] * n_generated]
     for n_cached in range(n_prompt, n_seq - 1):
@@ -291,7 +291,7 @@ def _table(
     row_names: Sequence[str] = (),
     column_names: Sequence[str] = (),
 ) -> float:
-    """Draw numbers in cells, the upper left corner at (x, y); gives where it ends. shown: False where it is hidden."""
+    """Draw numbers in cells from the upper left corner (x, y); returns where it ends. shown: False for hidden cells."""
     from matplotlib.patches import Rectangle
 
     for (i, j), value in np.ndenumerate(rows):

@@ -1,4 +1,4 @@
-"""The charts of a store of blocks: prompts cut into blocks, the tree that they form, and what a store is worth."""
+"""The charts of a store of blocks: prompts cut into blocks, the tree of blocks, and the work that a store saves."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def block_strip(
     title: str = "",
     note: str = "",
 ) -> Chart:
-    """Prompts as tokens in blocks, each row `label: token texts`; full blocks have a name above, the rest has none.
+    """Prompts as tokens in blocks, each row `label: token texts`; only full blocks have a name above.
 
-    reused: how many blocks of a row come out of the store; they are shaded. names: those of a row's blocks, else B0,
-    B1, ...
+    reused: how many blocks of a row come from the store; they are shaded. names: of a row's blocks, by default B0, B1,
+    ...
     """
     from matplotlib.patches import Rectangle
 
@@ -73,7 +73,7 @@ def block_tree(
 ) -> Chart:
     """A store as a tree, each block `name: (the block before it or None, a line of text)`; parents come first.
 
-    shaded: the blocks of the run in use. crossed: those that are evicted.
+    shaded: the blocks of the run in use. crossed: the evicted blocks.
     """
     from matplotlib.patches import Rectangle
 
@@ -145,7 +145,7 @@ def error_chart(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], t
 
 
 def waiting_times(times: Mapping[str, Sequence[float]], title: str, model: Any) -> Chart:
-    """How long the requests of a trace wait for their first token: the seconds that a share of them does not exceed."""
+    """The times to first token of the requests in a trace: the seconds that each share of them does not exceed."""
     shares = [0, 10, 25, 50, 75, 90, 95, 100]
     return line_chart(
         {name: (shares, np.percentile(seconds, shares)) for name, seconds in times.items()},
@@ -160,7 +160,7 @@ def waiting_times(times: Mapping[str, Sequence[float]], title: str, model: Any) 
 
 
 def steps_picture(row: Sequence[float], title: str, note: str = "") -> Chart:
-    """A row's numbers between the whole steps beside each, and the one that int8 keeps; a step is the largest / 127."""
+    """Each number of a row between its nearest steps, with the step that int8 keeps; a step is the largest / 127."""
     step = max(map(abs, row)) / 127
     figure, axes = new_figure(6.6, 1.2 + 0.55 * len(row))
     table = []

@@ -1,4 +1,4 @@
-"""Pictures of cells that are of a few kinds: who sees whom, what is computed and what is read from the cache.
+"""Charts of cells of a few kinds: which tokens see which, what is computed and what is read from the cache.
 
 The kinds' colors and hatches are those of chart_style.KINDS.
 """
@@ -22,12 +22,12 @@ def kinds(
     title: str,
     note: str = "",
 ) -> Chart:
-    """A table of cells, each of a kind of KINDS, or None for one that is not there; row 0 is at the top."""
+    """A table of cells, each of a kind in KINDS, or None for an empty place; row 0 is at the top."""
     from matplotlib.patches import Patch, Rectangle
 
     unknown = sorted({kind for row in rows for kind in row if kind is not None} - KINDS.keys())
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no kind of cell; there are {', '.join(KINDS)}")
+        raise ValueError(f"{unknown[0]!r} is not a kind of cell; there are {', '.join(KINDS)}")
     n_columns = max(map(len, rows))
     side = min(0.5, 6.0 / max(len(rows), n_columns))
     figure, axes = new_figure(2.8 + side * n_columns, 1.9 + side * len(rows))
@@ -53,7 +53,7 @@ def kinds(
 
 
 def convention() -> Chart:
-    """What each color and hatch stands for, in words."""
+    """The meaning of each color and hatch, in words."""
     from matplotlib.patches import Rectangle
 
     meanings = {

@@ -1,4 +1,4 @@
-"""The one style of the notebooks' charts: colors, dashes and hatches, units, labels at the ends of lines, captions.
+"""The style of the notebooks' charts: colors, dashes and hatches, units, labels at the ends of lines, captions.
 
 matplotlib is imported when the first figure is made.
 """
@@ -64,7 +64,7 @@ class Chart:
         self.figure.savefig(path, dpi=DPI)
 
     def show(self) -> None:
-        """Show the chart now, where it is not the last line of a cell."""
+        """Show the chart now, for a chart that is not the last line of a cell."""
         from IPython.display import display
 
         display(self)
@@ -86,7 +86,7 @@ class Chart:
 
 
 def kind_look(kind: str) -> dict[str, Any]:
-    """How matplotlib fills a patch of this kind; "" is a plain white one."""
+    """The matplotlib fill of a patch of this kind; "" is plain white."""
     color, hatch = KINDS[kind] if kind else ("#FFFFFF", "")
     edge = "white" if kind == "computed" else GRAY  # gray would not be seen on it in grayscale
     return {"facecolor": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0.6}
@@ -102,7 +102,7 @@ def number(value: Any) -> float:
 
 
 def scaled_unit(unit: str, values: np.ndarray) -> tuple[float, str]:
-    """The factor to draw the values with, and the unit that goes with it."""
+    """The factor by which to multiply the values for drawing, and the unit that goes with it."""
     largest = float(np.max(np.abs(values), initial=0))
     for size, name in {"s": _TIME, "B": _BYTES}.get(unit, ()):
         if largest >= size:
@@ -111,7 +111,7 @@ def scaled_unit(unit: str, values: np.ndarray) -> tuple[float, str]:
 
 
 def exact(value: float) -> str:
-    """A whole number with all its digits (a length of 1,024 is not 1,020), any other as plain() gives it."""
+    """A whole number with all its digits (a length of 1,024 is not 1,020); any other as plain() writes it."""
     return f"{value:,.0f}" if float(value).is_integer() else plain(value)
 
 
@@ -126,7 +126,7 @@ def with_unit(label: str, unit: str) -> str:
 
 
 def new_figure(width: float, height: float) -> tuple[Any, Any]:
-    """A figure with one pair of axes, made without pyplot so that nothing is shown twice or kept alive."""
+    """A figure with one pair of axes, made without pyplot, which would show it twice and keep it in memory."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -138,7 +138,7 @@ def new_figure(width: float, height: float) -> tuple[Any, Any]:
 
 
 def plain_ticks(axes: Any, log: str) -> None:
-    """Ticks without exponents; a log axis has its decades, and 2 and 5 between them when there is but one."""
+    """Ticks without exponents; a log axis has its decades, and 2 and 5 between them if there is only one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for key, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
@@ -178,7 +178,7 @@ def label_ends(figure: Any, axes: Any, ends: list[tuple[float, float, str, str]]
 def finish(
     figure: Any, axes: Any, title: str, note: str, model: Any, measured: bool, n_threads: int | None = None
 ) -> None:
-    """The title, and the caption: a note of the author's, the model and, for what was measured, the machine."""
+    """Add the title, and the caption: the author's note, the model and, for measurements, the machine."""
     width = figure.get_size_inches()[0]
     if title:
         axes.set_title("\n".join(textwrap.wrap(title, int(width * 10))), loc="left", fontweight="bold")

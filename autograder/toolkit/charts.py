@@ -116,18 +116,18 @@ def bar_chart(
     note: str = "",
     n_threads: int | None = None,
 ) -> Chart:
-    """Horizontal bars with their values written at the end; `label` and `unit` say what the values are.
+    """Horizontal bars with their values at the end; `label` and `unit` describe the values.
 
     A value is a number or a Measurement. For groups of bars give a mapping of mappings,
-    `{"64 tokens": {"cold": ..., "reused": ...}, "400 tokens": {...}}`. n_threads: of what was measured in another
-    process.
+    `{"64 tokens": {"cold": ..., "reused": ...}, "400 tokens": {...}}`. n_threads: of values that were measured in
+    another process.
     """
     groups = values if all(isinstance(v, Mapping) for v in values.values()) else {"": values}
     every = [value for group in groups.values() for value in group.values()]
     measured = any(isinstance(value, Measurement) for value in every)
     factor, unit = scaled_unit(unit or ("s" if measured else ""), np.array([number(value) for value in every]))
     bars = dict.fromkeys(name for group in groups.values() for name in group)
-    # Colors tell which bars of the groups belong together. A hatch would seem to say what KINDS says with it.
+    # Colors show which bars of the groups belong together. A hatch would be taken for one of KINDS.
     paired = len(groups) > 1 and len(bars) <= len(LOOKS)
     colors = dict(zip(bars, (color for color, *_ in LOOKS), strict=False)) if paired else dict.fromkeys(bars, GRAY)
     place, ticks, names, rows = 0.0, [], [], []
@@ -233,7 +233,7 @@ def token_strip(
 
     `shared` is the number of tokens the rows share; counted when not given. `positions=True` writes each
     token's position under it; a mapping gives a row positions of its own, to show a wrong choice.
-    A long shared prefix is shortened in the middle, and a row that is too wide for a page goes on in the next line.
+    A long shared prefix is shortened in the middle, and a row that is too wide for a page is wrapped.
     """
     from matplotlib.patches import Rectangle
 
@@ -288,7 +288,7 @@ def _box_width(text: str) -> float:
 
 
 def _lines(strip: list[Box]) -> list[list[Box]]:
-    """The boxes in lines that a page has room for."""
+    """The boxes, broken into lines that fit on a page."""
     lines: list[list[Box]] = [[]]
     room = PAGE
     for box in strip:

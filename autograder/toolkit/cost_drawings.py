@@ -1,6 +1,6 @@
-"""The labs' drawings, as SVG and HTML text: the same for a live lab and for a picture that stands still.
+"""The labs' drawings, as SVG and HTML: the same for a live lab and for a static picture.
 
-They read in grayscale, and every picture says in words what it shows (role="img" with a label).
+They can be read in grayscale, and every picture has a label that says what it shows (role="img").
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EXTENTS = (12, 24, 48, 96, 192, 384, 768, 1536)  # tokens that a panel has room
 
 
 class Picture:
-    """A drawing that Jupyter shows; `str` is what it says in words."""
+    """A drawing that Jupyter shows; `str` is its description in words."""
 
     def __init__(self, svg: str, words: str) -> None:
         self.svg = svg
@@ -46,7 +46,7 @@ class Picture:
 
 
 def steps_picture(n_prompt: int = 16, n_steps: int = 2) -> Picture:
-    """The last of n_steps passes, with everything recomputed and with the KV cache, and what was paid so far."""
+    """The last of n_steps passes, with everything recomputed and with the KV cache, and the total costs so far."""
     decoding = Decoding(n_prompt, use_cache=True, n_steps=n_steps)
     return Picture(steps_svg(decoding), steps_words(decoding))
 
@@ -66,7 +66,7 @@ def steps_words(decoding: Decoding) -> str:
 
 
 def steps_svg(decoding: Decoding, chosen: bool = False) -> str:
-    """The growing triangle against the growing row. `chosen` marks the side that the lab is set to."""
+    """The growing triangle beside the growing row. `chosen` marks the side that the lab is set to."""
     without, with_cache = _both(decoding)
     n_seq = decoding.n_seq() or decoding.n_prompt
     extent = next((e for e in _EXTENTS if e >= n_seq), n_seq)
@@ -90,7 +90,7 @@ def _both(decoding: Decoding) -> tuple[Decoding, Decoding]:
 def _panel(x, title, decoding, first_row, n_seq, extent, mark) -> list[str]:
     """The scores of one step, rows first_row to n_seq of the triangle, and the keys and values that they are made from.
 
-    Scores are never kept: of the rows above first_row there is nothing but their keys and values.
+    Scores are never kept: of the rows above first_row, only the keys and values exist.
     """
     top, cell = 44, _SIDE / extent
     started = decoding.n_steps > 0
@@ -156,7 +156,7 @@ def _legend(x, y) -> list[str]:
 
 
 def _bars(x, y, without: int, with_cache: int) -> list[str]:
-    """What was paid so far, as two bars on one scale."""
+    """The total costs so far, as two bars on one scale."""
     parts = [_text(x, y, "Paid so far, in attention units", size=12, weight="bold")]
     widest = max(without, with_cache, 1)
     for i, (label, units, fill) in enumerate(
@@ -257,7 +257,7 @@ def tokens_html(request: NextRequest, saved: Sequence[str], live: Sequence[str])
 
 
 def difference_words(request: NextRequest, saved: Sequence[str], live: Sequence[str]) -> str:
-    """Where the prompts part, in a sentence."""
+    """A sentence about where the prompts first differ."""
     shared = request.shared
     prefix = f"The prompts share a prefix of {_count(shared, 'token')}." if shared else "The prompts share no prefix."
     if shared == len(saved) == len(live):
@@ -271,7 +271,7 @@ def difference_words(request: NextRequest, saved: Sequence[str], live: Sequence[
 
 
 def _columns(shared: int, longest: int) -> list[int | None]:
-    """The positions to show; None stands for some left out in the middle of a long prefix or at the end."""
+    """The positions to show; None stands for positions left out in the middle of a long prefix or at the end."""
     if shared <= 16:
         columns: list[int | None] = list(range(shared))
     else:

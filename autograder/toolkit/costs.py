@@ -1,10 +1,10 @@
-"""What attention costs, in attention units: pure functions of numbers of tokens.
+"""The cost of attention, in attention units: pure functions of numbers of tokens.
 
-A token attends to every token before it and to itself. Counted here are 2 units for each earlier token, one to compare
-with its key and one to add up its value, and 1 unit for the token itself. The token in place i (from 1) costs
-2i - 1 units, and 1 + 3 + 5 + ... adds up to n * n for n tokens: 256 for 16. Every head of every layer does as much.
+A token attends to every token before it and to itself. It costs 2 units for each earlier token, one to compare with its
+key and one to add its value, and 1 unit for the token itself. Token i (from 1) costs 2i - 1 units, and 1 + 3 + 5 + ...
+adds up to n * n for n tokens: 256 for 16. Every head of every layer costs the same.
 
-What else a token costs (the projections and the MLP) does not depend on the tokens before it, and is not counted.
+The other costs of a token (the projections and the MLP) do not depend on the tokens before it, and are not counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import takewhile
 
 
 def attention_units(n_seq: int, n_cached: int = 0) -> int:
-    """The units of a pass that brings a sequence from n_cached tokens, whose keys and values are kept, to n_seq."""
+    """The units of a pass that extends a sequence from n_cached tokens, whose keys and values are kept, to n_seq."""
     if not 0 <= n_cached <= n_seq:
         raise ValueError(f"of {n_seq} tokens, 0 to {n_seq} can be cached, not {n_cached}")
     return n_seq * n_seq - n_cached * n_cached
@@ -23,7 +23,7 @@ def attention_units(n_seq: int, n_cached: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Decoding:
-    """Lab 1: a prompt, and n_steps passes so far: the prefill, which gives the first new token, then one a token."""
+    """Lab 1: a prompt, and n_steps passes so far: the prefill, which gives the first new token, then one per token."""
 
     n_prompt: int
     use_cache: bool
@@ -43,7 +43,7 @@ class Decoding:
         return self.n_prompt + step - 1 if step else 0
 
     def units(self, step: int | None = None) -> int:
-        """What a step costs: all tokens again, or with the cache only those that are new."""
+        """The cost of a step: for all tokens again, or with the cache only for the new ones."""
         step = self.n_steps if step is None else step
         return (
             attention_units(self.n_seq(step), self.n_seq(step - 1) if self.use_cache and step > 1 else 0) if step else 0
@@ -51,12 +51,12 @@ class Decoding:
 
     @property
     def paid(self) -> int:
-        """What all steps so far cost together."""
+        """The total cost of all steps so far."""
         return sum(self.units(step) for step in range(1, self.n_steps + 1))
 
     @property
     def paid_without_cache(self) -> int:
-        """What they would have cost together if every one of them had recomputed everything."""
+        """Their total cost if each had recomputed everything."""
         return replace(self, use_cache=False).paid
 
 
@@ -73,13 +73,13 @@ class NextRequest:
 
     @property
     def shared(self) -> int:
-        """How many ids the two have in common before the first that differs."""
+        """How many ids the two share before the first that differs."""
         pairs = zip(self.saved, self.live, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     @property
     def reused(self) -> int:
-        """How many saved rows can be used: one token must be left to compute, for its logits are not in the cache."""
+        """How many saved rows can be used: at least one token must be computed, because the cache holds no logits."""
         return max(0, min(self.shared, len(self.live) - 1))
 
     @property

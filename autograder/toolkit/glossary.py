@@ -1,4 +1,4 @@
-"""The course's glossary, which every notebook finds wherever it was copied to: it comes with the package."""
+"""The course's glossary. It is part of the package, so a notebook finds it wherever it was copied."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Glossary(dict[str, str]):
 
 
 def glossary(word: str = "") -> Glossary:
-    """The terms that hold a word, or all; ValueError when there is none."""
+    """The terms that contain a word, or all terms; raises ValueError if there is none."""
     text = _syllabus().read_text(encoding="utf-8")
     terms = dict(re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \|$", text, re.MULTILINE))
     found = Glossary({term: terms[term] for term in terms if word.strip().lower() in term.lower()})
     if not found:
-        raise ValueError(f"no term of the glossary holds {word!r}; autograder.glossary() shows all")
+        raise ValueError(f"no term of the glossary contains {word!r}; autograder.glossary() shows all")
     return found
 
 

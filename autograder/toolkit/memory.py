@@ -1,4 +1,4 @@
-"""How the memory of arrays is used again."""
+"""Makes the C library reuse the memory of arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
 
 def keep_freed_memory() -> None:
-    """Let the memory of freed arrays of up to 32 MB be used again, where it would be given back to the system.
+    """Make glibc reuse the memory of freed arrays of up to 32 MB, instead of returning it to the system.
 
     A pass makes such arrays in every layer, and so does each copy of a cache. Each of their pages that the system
     hands out anew takes about a microsecond, and a copied prefix of 2,328 tokens has 26,000 of them. At most 256 MB at

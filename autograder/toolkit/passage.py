@@ -1,4 +1,4 @@
-"""The text that the first lab and stage 5 take their prompts from: the beginning of Shakespeare's Richard III."""
+"""The text of the prompts in the first lab and stage 5: the beginning of Shakespeare's Richard III."""
 
 PASSAGE = """GLOUCESTER:
 Now is the winter of our discontent

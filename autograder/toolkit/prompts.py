@@ -30,12 +30,12 @@ _MOST_WORDS = 60_000
 def filler(n_tokens: int, count: Callable[[str], int], seed: int = 0) -> str:
     """Plain sentences for which count(sentences) is exactly n_tokens.
 
-    count gives the number of tokens of whatever the sentences are put into, so the markers of a template, and what
-    becomes of the words at its edges, are counted too:
+    count returns the number of tokens of the text that contains the sentences, so it includes a template's markers and
+    any merges with the words at their edges:
 
         text = filler(200, lambda text: len(tokenizer.encode(f"SYSTEM: {text} END")))
 
-    The same seed gives the same sentences. ValueError when no text has that count.
+    The same seed gives the same sentences. Raises ValueError if no text has that count.
     """
     rng = random.Random(seed)
     words: list[str] = []

@@ -1,4 +1,4 @@
-"""What prompts of thousands of tokens cost, cold and with a saved prefix; and the figures of those who paid it."""
+"""The cost of prompts of thousands of tokens, cold and with a saved prefix, beside the published figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MANY_UNITS = 10_000_000  # what costs more is timed once
 
 @dataclass
 class Cost:
-    """What it takes to answer one prompt."""
+    """The work and time to answer one prompt."""
 
     tokens: int  # computed, not reused
     units: int  # attention units
@@ -31,13 +31,13 @@ class Cost:
         return f"{self.tokens:,} tokens, {self.units / 1e6:.1f} million units, {self.seconds:.3f} s"
 
     def against(self, other: Cost) -> str:
-        """This cost, and another that it is not."""
+        """This cost, compared with another."""
         tokens = f"{self.tokens:,} tokens computed, not {other.tokens:,}"
         return f"{tokens}; {self.seconds:.2g} s, not {other.seconds:.2g} s"
 
 
 class LongModel:
-    """A model with random weights and room for 8,192 tokens. What it says is meaningless; what it costs is real.
+    """A model with random weights and room for 8,192 tokens. Its output is meaningless; its costs are real.
 
     prefill, new_cache: the course's `prefill` and `ModelCache`.
     """
@@ -70,7 +70,7 @@ class LongModel:
 
 
 def beside_the_source(ranking: str, drift: str, note: str) -> list[dict[str, Any]]:
-    """A table of what the three failures cost where they happened, and here."""
+    """A table of the costs of the three failures at their source, and here."""
     other = "another model, another machine"
     rows = (
         ("ranking, 2,328 + 104", "18.5 s, then 1.39 to 4.71 s", ranking, other),

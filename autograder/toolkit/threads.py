@@ -10,12 +10,12 @@ BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THR
 
 
 def processors() -> int:
-    """The processors that this process may use, of those that the machine has."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_one_thread() -> None:
-    """Let NumPy use one thread, unless the environment says otherwise; to be called before it is imported.
+    """Make NumPy use one thread, unless the environment says otherwise. Call it before NumPy is imported.
 
     The matrices of the small models are so small that threads mostly wait for each other: with two on a busy machine
     the checks take three times as long.
@@ -28,9 +28,9 @@ _limit: Any = None  # in force, for a small model
 
 
 def suit_threads(n_embd: int) -> None:
-    """The same for a process in which NumPy is imported already, such as a notebook's: one thread for a small model.
+    """The same for a process that has already imported NumPy, such as a notebook's: one thread for a small model.
 
-    For a large one there are as many again as at first. Apple's Accelerate decides for itself, whatever is said here.
+    For a large one the original number is restored. Apple's Accelerate ignores this setting.
     """
     global _limit
     if any(os.environ.get(variable) for variable in BLAS_VARIABLES):

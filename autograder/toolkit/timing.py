@@ -1,8 +1,8 @@
-"""Measure the running time of functions in a way that can be trusted.
+"""Measure the running time of functions reliably.
 
-One call proves nothing: the first call of anything pays for warm-up, and a busy machine slows
-whatever happens to run. So everything here warms up, repeats, reports the median with the quartiles,
-and ``compare`` runs its functions in turn, so that a slow moment of the machine hits all of them.
+One call proves nothing: the first call includes warm-up, and other work on the machine slows whatever
+runs at that moment. So everything here warms up, repeats, reports the median with the quartiles, and
+``compare`` runs its functions in turn, so that a slow moment of the machine affects all of them.
 
     fast = measure(lambda: forward(ids, weights))
     print(fast)                                     # 12.3 ms (12.1 to 12.9, 7 runs)
@@ -110,7 +110,7 @@ def measure(
     """Time `fn` `repeats` times after `warmup` calls that are not counted.
 
     With `setup`, each timed call is `fn(setup())`, and the time of `setup` is not counted: use it for
-    what a call uses up, such as a clone of a saved cache.
+    something that a call changes, such as a clone of a saved cache.
     """
     return compare({label: fn}, repeats=repeats, warmup=warmup, setup={label: setup} if setup else None)[label]
 
@@ -125,7 +125,7 @@ def compare(
 ) -> Comparison:
     """Time several functions in turn: one call of each, then the next round in another order.
 
-    The labels are texts, or numbers such as a length. `setup` gives the functions that need it something
+    The labels are strings, or numbers such as a length. `setup` gives the functions that need it something
     fresh for each call (see `measure`). `control` names a function to be measured a second time as if it
     were another one; `.noise` of the result then says by how much two measurements of the same thing differ.
     """
@@ -178,7 +178,7 @@ def sweep(
 
 
 def _timed(fn: Callable[..., Any], setup: Callable[[], Any] | None) -> float:
-    """The seconds of one call, with the garbage collector kept out of it."""
+    """The seconds of one call, without garbage collection."""
     arguments = () if setup is None else (setup(),)
     was_enabled = gc.isenabled()
     gc.disable()
@@ -225,7 +225,7 @@ def threads() -> int:
 
 @lru_cache(maxsize=1)
 def cpu_name() -> str:
-    """The processor's name, as the machine gives it."""
+    """The processor's name, as the machine reports it."""
     name = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
@@ -243,6 +243,6 @@ def cpu_name() -> str:
 
 
 def machine(count: int | None = None) -> str:
-    """One line that says where a measurement was made; count: its threads, where they are not this process's."""
+    """One line that describes the machine of a measurement; count: its threads, if they differ from this process's."""
     count = count or threads()
     return f"{cpu_name()}, {count} thread{'' if count == 1 else 's'}, NumPy {np.__version__}"

@@ -1,6 +1,6 @@
-"""Four traces of requests as servers get them, and what other stores than the student's would have to compute.
+"""Four traces of requests as servers receive them, and the tokens that stores other than the student's would compute.
 
-Ids are random: only which prompts begin alike matters. All counts are of tokens; a trace is a list of Requests.
+Ids are random: only shared beginnings of prompts matter. All counts are of tokens; a trace is a list of Requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt, and on whose behalf it was sent. n_common: how many of its first ids a program would save ahead."""
+    """One prompt and its tenant. n_common: how many of its first ids a program would save beforehand."""
 
     token_ids: list[int]
     tenant: str = "a"
@@ -92,7 +92,7 @@ def _ids(n_vocab: int, seed: int) -> tuple[Callable[[int], list[int]], np.random
 
 
 def replay(store: Any, trace: Trace) -> int:
-    """The tokens that a store of the student's leaves to compute; it is asked and filled, and no model runs."""
+    """The tokens that a student's store leaves to compute; the store is queried and filled, and no model runs."""
     computed = 0
     for request in trace:
         context = {"tenant": request.tenant}
@@ -135,7 +135,7 @@ def n_tokens(trace: Trace) -> int:
 
 
 def first_in_first_out(trace: Trace, capacity: int, block_size: int) -> int:
-    """The tokens left to compute by a store that evicts the leaf which came first, however much it is used."""
+    """The tokens left to compute by a store that evicts the oldest leaf, however much it is used."""
     held: dict[int, int | None] = {}  # block -> the block before it, in the order in which they came
     computed = 0
     for request, blocks in zip(trace, _numbered(trace, block_size), strict=True):
@@ -156,7 +156,7 @@ def best_possible(trace: Trace, capacity: int, block_size: int) -> int:
     """The fewest tokens that any store can leave to compute: it knows the trace, and keeps what is needed soonest.
 
     Belady 1966, "A study of replacement algorithms for virtual-storage computers". A block is needed no later than
-    those that continue it, so what is kept are whole runs.
+    those that continue it, so whole runs are kept.
     """
     numbered = _numbered(trace, block_size)
     uses: dict[int, list[int]] = defaultdict(list)  # when each block could be reused, the next time last
@@ -207,7 +207,7 @@ def _numbered(trace: Trace, block_size: int) -> list[list[int]]:
 
 
 def _most(request: Request, block_size: int) -> int:
-    """The most blocks of a prompt that can be reused: a token is left."""
+    """The most blocks of a prompt that can be reused: at least one token must be computed."""
     return (len(request.token_ids) - 1) // block_size
 
 

@@ -1,4 +1,4 @@
-"""How a token's text is shown, in charts and labs."""
+"""The printable form of a token's text, for charts and labs."""
 
 from __future__ import annotations
 

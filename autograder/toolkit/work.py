@@ -1,4 +1,4 @@
-"""What a piece of work takes besides seconds: tokens that go through the model, and memory."""
+"""Measures work other than time: tokens that go through the model, and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Work:
 def counting(namespace: dict[str, Any], *names: str) -> Iterator[Work]:
     """Count the tokens given to the functions of these names in a namespace, such as globals().
 
-    Each takes a token id, or a list of them, as its first argument. Afterwards the functions are as they were.
+    Each takes a token id, or a list of them, as its first argument. The functions are restored afterwards.
     """
     work, plain = Work(), {name: namespace[name] for name in names}
 
@@ -39,7 +39,7 @@ def counting(namespace: dict[str, Any], *names: str) -> Iterator[Work]:
 
 
 def bytes_held(job: Callable[[], Any]) -> int:
-    """How much more memory is in use after a call, while its result is still there. NumPy's arrays are counted."""
+    """How much more memory is in use after a call, while its result exists. NumPy's arrays are counted."""
     tracemalloc.start()
     try:
         result = job()

@@ -44,7 +44,7 @@ def content(cache):
 
 
 @pytest.mark.parametrize(("n_prefix", "n_suffix"), [(1, 1), (7, 1), (60, 8), (200, 100)])
-def test_a_shared_prefix_gives_the_logits_of_a_clone_and_stays_as_it_is(course, weights, n_prefix, n_suffix):
+def test_a_shared_prefix_gives_the_logits_of_a_clone_and_stays_unchanged(course, weights, n_prefix, n_suffix):
     tokens = ids(n_prefix + n_suffix)
     saved = course.save_prefix_cache(tokens[:n_prefix], weights)
     before = content(saved)
@@ -161,7 +161,7 @@ def test_a_limit_of_a_reuse_is_one_read_of_the_weights_and_the_cache():
     assert goal.value == pytest.approx(1.6 / (pass_bytes(GPT2_SMALL, PREFIX + SUFFIX) / 50e9))
 
 
-def test_a_part_that_is_measured_again_takes_its_own_place_on_the_page_of_tables():
+def test_a_part_that_is_measured_again_replaces_its_section():
     titles = pictures.SECTIONS
     of_chat = [report.goals_table([goals.Goal("decode", 2.0, 2.5)], "A note.")]
     page = pictures.page_with("", titles["chat"], "a laptop", of_chat)

@@ -14,7 +14,7 @@ pytestmark = [
 STAGE = find_stage("save-and-reuse")
 
 
-def test_a_run_is_measured_after_its_first_tenth_and_without_what_was_graded_before():
+def test_a_measured_run_excludes_its_first_tenth_and_earlier_grading():
     from autograder.bench.cluster import Meter, Sample
 
     meter = Meter()

@@ -23,7 +23,7 @@ def small():
     return random_llama(SHAPE, 1), byte_tokenizer()
 
 
-def test_without_the_download_the_command_is_told(monkeypatch, capsys):
+def test_without_the_download_the_command_is_named(monkeypatch, capsys):
     def missing(name):
         raise ModelError(f"{name} is not on this machine; run `autograder fetch {name}`")
 
@@ -32,7 +32,7 @@ def test_without_the_download_the_command_is_told(monkeypatch, capsys):
     assert "run `autograder fetch smollm2`" in capsys.readouterr().out
 
 
-def test_eight_turns_says_how_long_it_takes_and_whether_the_answers_agree(course, small, capsys):
+def test_eight_turns_announces_its_time_and_whether_the_answers_agree(course, small, capsys):
     logs = chat_lab.eight_turns(course.Chat, *small)
     announced, *_, agreed = capsys.readouterr().out.splitlines()
     assert re.search(r"this will take about \d+ s here\.$", announced)
@@ -42,7 +42,7 @@ def test_eight_turns_says_how_long_it_takes_and_whether_the_answers_agree(course
     assert all(row["reused"] == 0 for row in cold) and all(row["reused"] > 0 for row in reusing[1:])
 
 
-def test_a_chat_that_answers_otherwise_with_reuse_is_told(course, small, capsys):
+def test_a_chat_that_answers_differently_with_reuse_is_reported(course, small, capsys):
     class Silent(course.Chat):
         def send(self, text, n_new=100, each=None):
             new_ids = super().send(text, n_new, each)
@@ -71,7 +71,7 @@ def test_a_lookup_that_admits_the_whole_prompt_computes_it_all(course, server):
     assert (right["reused"], right["computed"]) == (2328, 104)
 
 
-def test_a_chat_room_tells_what_was_reused_and_what_a_refusal_says(course, small):
+def test_a_chat_room_shows_what_was_reused_and_the_message_of_a_refusal(course, small):
     room = chat_lab.ChatRoom(course.Chat, *small, n_new=5)
     room.say("Who?")
     room.say("And?")

@@ -43,7 +43,7 @@ def test_a_template_cannot_reach_python():
         tokenizer.render(MESSAGES)
 
 
-def test_what_is_missing_is_told(tmp_path):
+def test_missing_files_are_named(tmp_path):
     with pytest.raises(ModelError, match=r"tokenizer.json: is missing"):
         load_chat_tokenizer(tmp_path)
     with pytest.raises(ModelError, match="no chat template"):

@@ -86,7 +86,7 @@ def test_what_cannot_be_used_leaves_no_folder_that_counts(write, tmp_path, chang
     assert not (tmp_path / "folder" / "config.json").exists()
 
 
-def test_a_file_that_is_no_gguf(tmp_path):
+def test_a_file_that_is_not_gguf(tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"nothing of the kind" * 10)
     with pytest.raises(ModelError, match="cannot be read as GGUF"):
         convert(tmp_path / "model.gguf", tmp_path / "folder")

@@ -139,7 +139,7 @@ def test_every_wrong_tensor_is_named(write_folder, change, message):
         ({"num_hidden_layers": 0}, "n_layer must be a positive integer"),
     ],
 )
-def test_what_is_no_plain_llama_is_refused(write_folder, settings, message):
+def test_anything_but_a_plain_llama_is_refused(write_folder, settings, message):
     with pytest.raises(ModelError, match=f"config.json: .*{message}"):
         load_llama(write_folder(**settings))
 
@@ -149,7 +149,7 @@ def test_the_config_survives_the_file():
     assert config_from_hf({**config_to_hf(SHAPE), "rope_parameters": {"rope_theta": 7.0}}).rope_theta == 7.0
 
 
-def test_a_model_that_was_not_fetched_is_told_with_the_command(monkeypatch, tmp_path):
+def test_a_model_that_was_not_fetched_is_reported_with_the_command(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ModelError, match="run `autograder fetch smollm2`"):
         load_module.chat_folder("smollm2")

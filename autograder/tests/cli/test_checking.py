@@ -87,7 +87,7 @@ def test_a_solved_notebook_is_found_and_passes(student):
     assert titles == [check.title for check in CHECKS]
 
 
-def test_a_wrong_notebook_is_told_what_is_wrong(student):
+def test_the_checks_say_what_is_wrong_in_a_notebook(student):
     submission = next(s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and s.bug == "positions-reset")
     result = autograder("test", "--stage", "save-and-reuse", cwd=student(submission.sources(STAGE)).parent)
     assert result.returncode == 1
@@ -115,7 +115,7 @@ def test_a_hint_is_what_was_seen_then_where_to_look_then_the_cause(student):
     assert autograder("test", "--hint", "4", cwd=notebook.parent).returncode == 2
 
 
-def test_a_step_that_fails_is_told_and_the_checks_that_build_on_it_say_to_begin_there(student):
+def test_a_failed_step_is_shown_and_the_checks_that_build_on_it_say_to_begin_there(student):
     checked = solution()["check-tensors"]
     notebook = student({**solution(), "check-tensors": checked.replace("np.isfinite(array).all()", "True")})
     result = autograder("test", "--hint", "2", cwd=notebook.parent)
@@ -126,7 +126,7 @@ def test_a_step_that_fails_is_told_and_the_checks_that_build_on_it_say_to_begin_
     assert step not in result.stdout.splitlines()[-1]  # it has no points
 
 
-def test_a_notebook_as_released_says_what_is_still_to_be_written(student):
+def test_a_notebook_as_released_lists_the_functions_to_write(student):
     result = autograder("test", cwd=student({}).parent)
     assert result.returncode == 1
     assert result.stdout.count("to do") == len(CHECKS)
@@ -155,7 +155,7 @@ def test_a_renamed_notebook_is_known_by_the_checks_it_calls(student, tmp_path):
     assert autograder("test", cwd=moved).stdout.startswith("my work.ipynb, stage save-and-reuse")
 
 
-def test_what_grading_would_note_the_student_reads_first(student, tmp_path):
+def test_notes_of_grading_are_shown_before_the_checks(student, tmp_path):
     notebook = student({})
     content = json.loads(notebook.read_text(encoding="utf-8"))
     stub = next(c for c in content["cells"] if "def save_prefix_cache" in "".join(c["source"]))
@@ -177,7 +177,7 @@ def test_what_grading_would_note_the_student_reads_first(student, tmp_path):
     ]
 
 
-def test_a_notebook_in_the_folder_of_another_stage_is_told_so(student):
+def test_a_notebook_in_the_folder_of_another_stage_is_reported(student):
     notebook = student({}, name="02-kv-cache")
     assert first_lines(notebook) == [
         "This is the notebook of 04-save-and-reuse, in the folder of 02-kv-cache; do not hand it in there."
@@ -206,7 +206,7 @@ def test_a_python_file_is_checked_as_well(student):
     assert result.stdout.strip().splitlines()[-2:] == [ALL_PASS, "complete"]
 
 
-def test_a_given_file_that_was_edited_is_told_of(student):
+def test_an_edited_given_file_is_reported(student):
     """Grading takes the course's own, so points that need the edited one are points only here."""
     notebook = student({})
     own = notebook.parent / "given.py"
@@ -218,7 +218,7 @@ def test_a_given_file_that_was_edited_is_told_of(student):
     assert "given.py is not the course's, which is used for grading: copy the course's here again." in said
 
 
-def test_the_folder_of_all_stages_will_do_when_the_stage_is_named(student, tmp_path):
+def test_the_folder_of_all_stages_is_enough_when_the_stage_is_named(student, tmp_path):
     notebook = student(solution())
     lab = tmp_path / "lab"
     shutil.copytree(notebook.parent, lab / STAGE.assignment)
@@ -272,7 +272,7 @@ def test_a_model_may_be_given_by_name_or_by_any_path(student, tmp_path, monkeypa
     assert result.returncode == 0, result.stdout
 
 
-def test_a_given_py_that_cannot_be_read_is_told(student):
+def test_a_given_py_that_cannot_be_read_is_reported(student):
     notebook = student(solution())
     (notebook.parent / "given.py").unlink()
     (notebook.parent / "given.py").mkdir()
@@ -357,14 +357,14 @@ def test_a_save_while_the_checks_run_is_checked_after_them(student):
     assert act_saw[1:] == ["saved 1", "saved 2"]
 
 
-def test_what_another_save_would_not_mend_is_said_once(student, watch):
+def test_an_error_that_saving_again_cannot_fix_is_reported_once(student, watch):
     notebook = student({})
     (notebook.parent / "given.py").write_text("def broken(:", encoding="utf-8")
     watching = watch(notebook)
     assert watching.text.count("stage save-and-reuse") == 1, watching.text
 
 
-def test_a_file_that_is_put_in_the_old_ones_place_is_noticed(student, watch):
+def test_a_file_that_replaces_the_old_one_is_noticed(student, watch):
     notebook = student(solution())
     watching = watch(notebook)
     other = student({}, name="other")
@@ -383,7 +383,7 @@ def test_a_half_written_file_is_waited_for(student, watch):
     assert "not valid JSON" not in watching.text
 
 
-def test_a_file_that_stays_broken_is_said_and_watching_goes_on(student, watch):
+def test_a_file_that_stays_broken_is_reported_and_watching_continues(student, watch):
     notebook = student(solution())
     whole = notebook.read_text(encoding="utf-8")
     watching = watch(notebook)

@@ -59,7 +59,7 @@ def test_everything_the_package_promises_is_there():
         (["fetch", "gpt4"], "'gpt4' is not a published model"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_sentence(arguments, sentence, tmp_path):
+def test_an_impossible_request_is_answered_in_one_sentence(arguments, sentence, tmp_path):
     (tmp_path / "notes.txt").write_text("")
     (tmp_path / "mine.py").write_text("x = 1\n")
     (tmp_path / "kv_cache_half.ipynb").write_text('{"cells": [')
@@ -74,7 +74,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(arguments, sentence, tmp_pa
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-def test_two_notebooks_of_a_stage_are_not_guessed_between(tmp_path):
+def test_with_two_notebooks_of_a_stage_none_is_chosen(tmp_path):
     for name in ("kv_cache (1).ipynb", "smith_kv_cache.ipynb"):
         (tmp_path / name).write_text("{}")
     result = autograder("test", cwd=tmp_path)
@@ -91,7 +91,7 @@ def test_doctor_finds_everything_here(tmp_path):
         assert what in result.stdout
 
 
-def test_doctor_says_what_to_do_about_what_is_missing(tmp_path):
+def test_doctor_says_how_to_fix_what_is_missing(tmp_path):
     """A package that is not installed, and one that is too old: made by hiding the first and faking the second."""
     code = """if True:
         import importlib.metadata, sys
@@ -112,7 +112,7 @@ def test_doctor_says_what_to_do_about_what_is_missing(tmp_path):
     assert "2 to fix." in result.stdout
 
 
-def test_doctor_says_that_the_package_was_only_found(tmp_path):
+def test_doctor_reports_a_package_that_is_found_but_not_installed(tmp_path):
     code = """if True:
         import importlib.metadata, sys
         def missing(name):
@@ -141,7 +141,7 @@ def test_doctor_says_that_no_cell_can_be_run_where_the_package_is_seen_through_p
     assert "install the package in a virtual environment" in result.stdout
 
 
-def test_doctor_says_that_the_chosen_model_is_not_there(tmp_path):
+def test_doctor_reports_that_the_chosen_model_is_missing(tmp_path):
     result = autograder("doctor", cwd=tmp_path, AUTOGRADER_MODEL="nowhere")
     assert result.returncode == 1
     assert "nowhere is neither a folder nor the name of a model" in result.stdout

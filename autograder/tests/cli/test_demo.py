@@ -42,7 +42,7 @@ def test_every_right_submission_has_every_point_and_every_wrong_one_loses_its_ch
         assert scores[name] == {check: 0 if check in lost else most for check, most in points.items()}, name
 
 
-def test_the_class_is_of_some_size_and_of_both_kinds():
+def test_the_class_has_several_right_and_several_wrong_submissions():
     for stage in GRADED_STAGES:
         chosen = a_class_of(stage)
         assert sum(isinstance(s, Right) for s in chosen) == 5
@@ -71,7 +71,7 @@ def test_the_table_has_a_row_for_each_submission_with_its_points_and_its_bug(dem
                 assert check.bug.label in " ".join(row[len(points) + 2 :])
 
 
-def test_every_feedback_page_tells_what_failed(demo):
+def test_every_feedback_page_says_what_failed(demo):
     folder, shown = demo
     assert f"{folder}/feedback/STUDENT/04-save-and-reuse/save_and_reuse.html" in shown
     titles = {check.id: check.title for check in checks_of(STAGE.name)}

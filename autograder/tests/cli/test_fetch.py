@@ -64,7 +64,7 @@ def test_a_model_is_fetched_verified_and_loaded(fetch, files, tmp_path):
     assert str(folder) in result.stdout
 
 
-def test_a_download_that_breaks_off_goes_on_where_it_stopped(fetch, files, tmp_path):
+def test_an_interrupted_download_resumes(fetch, files, tmp_path):
     with serve(REPO, files) as hub:
         hub.break_off_after = 1_000_000
         first = fetch(hub)
@@ -84,7 +84,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(fetch, files, tmp_p
     assert (folder_in(tmp_path) / "model.safetensors").read_bytes() == files["model.safetensors"]
 
 
-def test_what_arrives_damaged_is_not_kept(fetch, files, tmp_path):
+def test_a_damaged_download_is_not_kept(fetch, files, tmp_path):
     with serve(REPO, files) as hub:
         hub.damage = {"model.safetensors"}
         result = fetch(hub)

@@ -56,7 +56,7 @@ def test_a_stage_that_does_not_exist_or_has_no_checks(here):
         grade("start-here")
 
 
-def test_the_course_is_found_from_where_one_stands(here, tmp_path, monkeypatch):
+def test_the_course_is_found_from_the_current_folder(here, tmp_path, monkeypatch):
     assert find_course(None) == here
     monkeypatch.chdir(here / "submitted" / "anna")
     assert find_course(None) == here
@@ -66,7 +66,7 @@ def test_the_course_is_found_from_where_one_stands(here, tmp_path, monkeypatch):
     assert find_course(here) == here
 
 
-def test_a_course_that_is_not_there(tmp_path, monkeypatch):
+def test_a_course_that_does_not_exist(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"There is no nbgrader_config.py in this folder, .* --course PATH\.$"):
         grade()
@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_graded(here
 
 @pytest.mark.skipif(os.name != "posix", reason="makes a pipe with a name")
 @pytest.mark.parametrize("option", ["csv_path", "json_path"])
-def test_what_is_no_ordinary_file_is_not_replaced(here, tmp_path, option):
+def test_a_path_that_is_not_an_ordinary_file_is_not_replaced(here, tmp_path, option):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(os.devnull)
     for name in ("pipe", "link"):
@@ -107,7 +107,7 @@ def test_a_configuration_that_cannot_be_read(config):
         grade()
 
 
-def test_a_configuration_that_would_run_the_students_code_here_scores_nothing(config):
+def test_a_configuration_that_would_run_students_code_in_this_process_grades_nothing(config):
     config.write_text(config.read_text("utf-8").replace("c.Autograde.exporter_class", "ours"), encoding="utf-8")
     with pytest.raises(UserError, match=r"does not set c\.Autograde\.exporter_class"):
         grade()
@@ -121,7 +121,7 @@ def test_a_student_whom_the_configuration_leaves_out(config):
         grade(students=("anna",))
 
 
-def test_a_course_whose_path_nbgrader_takes_for_a_pattern(here, tmp_path):
+def test_a_course_path_that_nbgrader_reads_as_a_pattern(here, tmp_path):
     shutil.copytree(here, tmp_path / "course [2026]")
     for command in (["autograder", "grade", "save-and-reuse"], ["nbgrader", "autograde", "04-save-and-reuse"]):
         done = subprocess.run(
@@ -148,7 +148,7 @@ def test_all_stages_when_none_is_named(here, capsys):
     assert re.fullmatch(r"04-save-and-reuse: 1 graded, 0 not graded, \d+ s", lines[-1])
 
 
-def test_a_stage_that_cannot_be_graded_keeps_none_of_the_others_from_being_graded_and_told_of(here, tmp_path, capsys):
+def test_a_stage_that_cannot_be_graded_does_not_prevent_grading_and_reporting_the_others(here, tmp_path, capsys):
     for stage in ("02-kv-cache", "05-failure-modes"):
         (here / "submitted" / "anna" / stage).mkdir()
     table = tmp_path / "scores.csv"
@@ -164,7 +164,7 @@ def test_a_stage_that_cannot_be_graded_keeps_none_of_the_others_from_being_grade
         (here / "submitted" / "anna" / stage).rmdir()
 
 
-def test_a_name_that_the_terminals_encoding_lacks_ends_no_run(built):
+def test_a_name_that_the_terminal_cannot_encode_does_not_end_the_run(built):
     built.hand_in("Zo\u00eb", {})
     built.path("Zo\u00eb").write_text("{")
     run = subprocess.run(
@@ -175,7 +175,7 @@ def test_a_name_that_the_terminals_encoding_lacks_ends_no_run(built):
     assert re.fullmatch(r"04-save-and-reuse: 1 graded.*, 1 not graded, \d+ s", run.stdout.splitlines()[-1])
 
 
-def test_what_is_not_isolated_is_said_once_beside_what_a_script_reads(built):
+def test_the_missing_sandbox_is_reported_once_on_stderr(built):
     run = autograder("grade", STAGE.name, cwd=built.folder, AUTOGRADER_SANDBOX="limits")
     assert run.stderr.count("Not sandboxed: ") == 1 and "Not sandboxed" not in run.stdout
 
@@ -210,7 +210,7 @@ def test_nothing_in_the_table_is_a_formula_to_a_spreadsheet(tmp_path, text):
     assert len((tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()) == 2
 
 
-def test_the_table_says_whose_scores_are_out_of_date(tmp_path):
+def test_the_table_lists_scores_that_are_out_of_date(tmp_path):
     lines = [Line("anna", STALE, "graded with other checks")]
     write_csv(tmp_path / "scores.csv", [(outcome(*lines), [record("anna"), record("ben")])])
     assert [row["stale"] for row in rows(tmp_path / "scores.csv")] == ["graded with other checks", ""]
@@ -218,7 +218,7 @@ def test_the_table_says_whose_scores_are_out_of_date(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at modes")
 @pytest.mark.parametrize("mask", [0o077, 0o022])
-def test_who_may_read_the_table_is_for_the_umask_to_say(tmp_path, mask):
+def test_the_mode_of_the_table_follows_the_umask(tmp_path, mask):
     before = os.umask(mask)
     try:
         write_csv(tmp_path / "scores.csv", [(outcome(), [record("anna")])])

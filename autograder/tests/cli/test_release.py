@@ -44,7 +44,7 @@ def test_it_holds_no_solution_of_its_own(tmp_path):
     assert "def forward(" in given and not any(f"{name}(" in given for name in SECOND.functions)
 
 
-def test_the_syllabus_links_what_is_there_and_only_that(tmp_path):
+def test_the_syllabus_links_only_released_stages(tmp_path):
     release(tmp_path, "start-here", "forward-pass")
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "[1. The forward pass](01-forward-pass/)" in text
@@ -58,7 +58,7 @@ def test_all_stages_without_a_name(tmp_path):
     assert {p.name for p in tmp_path.iterdir() if p.is_dir()} == {stage.assignment for stage in STAGES}
 
 
-def test_work_that_is_there_is_kept(tmp_path, capsys):
+def test_existing_work_is_kept(tmp_path, capsys):
     release(tmp_path, "kv-cache")
     notebook = tmp_path / SECOND.assignment / "kv_cache.ipynb"
     notebook.write_text("my work", encoding="utf-8")
@@ -78,7 +78,7 @@ def test_an_archive_for_each_stage_is_the_same_whenever_it_is_made(tmp_path):
         assert sorted(archive.namelist()) == ["02-kv-cache/given.py", "02-kv-cache/kv_cache.ipynb"]
 
 
-def test_what_cannot_be_released_is_said_before_anything_is_written(tmp_path):
+def test_what_cannot_be_released_is_reported_before_anything_is_written(tmp_path):
     course = tmp_path / "course"
     course.mkdir()
     (course / "nbgrader_config.py").touch()

@@ -90,7 +90,7 @@ def copy(course, tmp_path):
 # What it says
 
 
-def test_it_leads_with_the_bugs_that_most_students_met(written):
+def test_the_most_frequent_bugs_come_first(written):
     lead = written.source.partition(NAMES_BEGIN)[0]
     assert "Three things to talk about" in lead
     found = re.findall(r'<li><h3>(.*?)</h3><p class="many">(.*?)</p><p>(.*?)</p>', lead)
@@ -103,7 +103,7 @@ def test_it_leads_with_the_bugs_that_most_students_met(written):
     assert f"  4 of {N_GRADED}: positions reset to 0" in written.run.stdout
 
 
-def test_the_part_for_the_lecture_names_nobody(written, course):
+def test_the_part_for_the_lecture_names_no_student(written, course):
     lead = written.source.partition(NAMES_BEGIN)[0].partition("<body>")[2]
     for folder in (course.folder / "submitted").iterdir():
         assert not re.search(rf"\b{re.escape(str(escape(folder.name)))}\b", lead), folder.name
@@ -113,7 +113,7 @@ def test_the_summary_counts_the_class(written):
     said = written.read.said
     assert f"16 submissions: {N_GRADED} graded, {N_NOT_GRADED} not graded." in said
     assert "Median 6 of 14 points; 2 of 14 have them all." in said
-    assert "Some checks had nothing to look at: not written yet (1 student)." in said
+    assert "Some checks had nothing to judge: not written yet (1 student)." in said
 
 
 def test_every_check_has_its_failures_and_their_names_the_most_failed_first(written):
@@ -153,7 +153,7 @@ def test_it_says_what_was_repaired_and_what_was_not_graded(written):
     assert ["repaired or odd", f"The notebook was named {STAGE.module} (1).ipynb.", "renamed"] in rows
 
 
-def test_it_says_who_met_which_bug(written):
+def test_each_bug_has_its_students(written):
     _, *rows = written.read.tables["bugs"]
     assert rows[0] == ["positions reset to 0", "4", "student-1, student-2, student-3, student-4"]
 
@@ -167,7 +167,7 @@ def test_it_says_how_long_grading_took(written, course):
 # Nothing of a student's is more than text
 
 
-def test_a_student_brings_no_tag_and_no_attribute(written):
+def test_a_students_text_adds_no_tag_and_no_attribute(written):
     known = "html head meta title style body main script h1 h2 h3 p ol ul li div table thead tbody tr th td bdi span "
     known += "details summary dl dt dd svg defs pattern rect circle line text"
     assert {tag for tag, _ in written.read.tags} <= set(known.split())
@@ -176,7 +176,7 @@ def test_a_student_brings_no_tag_and_no_attribute(written):
     assert not {n for n in names if n.startswith("on")} and not names & {"src", "href", "style", "action", "srcset"}
 
 
-def test_hostile_names_and_messages_are_shown_as_they_are(written):
+def test_hostile_names_and_messages_are_shown_literally(written):
     (row,) = [row for row in written.read.tables["students"] if "img" in row[0]]
     assert row[0] == HOSTILE
     assert "</script><script>document.title = 'taken'</script>" in row[-2]
@@ -204,7 +204,7 @@ def test_the_policy_allows_the_page_itself_and_nothing_else(written):
         ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
     ],
 )
-def test_what_cannot_be_seen_is_replaced(given, seen):
+def test_invisible_characters_are_replaced(given, seen):
     assert shown(given) == seen
     seen.encode("utf-8")
 
@@ -216,7 +216,7 @@ def test_a_long_text_is_cut():
 # When something is amiss
 
 
-def test_scores_that_are_out_of_date_are_told(copy):
+def test_scores_that_are_out_of_date_are_reported(copy):
     notebook = copy.folder / "submitted" / "right" / STAGE.assignment / NAME
     notebook.write_text(notebook.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     shutil.rmtree(copy.folder / "submitted" / "student-1")
@@ -230,7 +230,7 @@ def test_scores_that_are_out_of_date_are_told(copy):
     assert "other checks (older)" in stale["student-2"]
 
 
-def test_what_was_never_graded_and_what_cannot_be_read_are_told(copy):
+def test_submissions_never_graded_and_unreadable_records_are_reported(copy):
     copy.record("right").unlink()
     copy.record("student-1").write_text("{")
     plain = json.loads(copy.record("student-2").read_text())
@@ -245,13 +245,13 @@ def test_what_was_never_graded_and_what_cannot_be_read_are_told(copy):
     assert "16 submissions: 10 graded, 2 not graded, 4 not yet graded." in found.said
 
 
-def test_code_that_ran_without_the_sandbox_is_told(copy):
+def test_code_that_ran_without_the_sandbox_is_reported(copy):
     plain = json.loads(copy.record("right").read_text())
     copy.record("right").write_text(json.dumps(plain | {"isolation": "bubblewrap is not installed."}))
     assert "bubblewrap is not installed." in copy.page().said
 
 
-def test_the_file_over_all_records_is_enough(copy):
+def test_the_file_of_all_records_is_enough(copy):
     before = copy.page().tables["students"]
     shutil.rmtree(copy.folder / "autograded" / ".records")
     assert copy.page().tables["students"] == before
@@ -267,7 +267,7 @@ def test_a_class_without_a_mistake_has_nothing_to_talk_about(copy):
     assert "2 submissions: 2 graded." in found.said
 
 
-def test_what_has_no_name_is_talked_about_when_little_has_one(copy):
+def test_unnamed_failures_become_topics_when_few_bugs_are_named(copy):
     for number in range(1, 11):
         shutil.rmtree(copy.folder / "submitted" / f"student-{number}")
         copy.record(f"student-{number}").unlink()
@@ -276,7 +276,7 @@ def test_what_has_no_name_is_talked_about_when_little_has_one(copy):
     assert "No known mistake explains the numbers" in found.said
 
 
-def test_nothing_graded_is_no_reason_to_fail(copy):
+def test_a_class_with_nothing_graded_has_a_report(copy):
     for path in (copy.folder / "submitted").iterdir():
         if path.name != "broken":
             shutil.rmtree(path)
@@ -306,7 +306,7 @@ def test_bad_input_is_answered_in_one_sentence(course, arguments, sentence):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="makes a pipe with a name")
-def test_a_page_takes_the_place_of_no_pipe_or_device(course, tmp_path):
+def test_a_page_never_replaces_a_pipe_or_device(course, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     run = autograder("report", STAGE.name, "--output", tmp_path / "pipe", cwd=course.folder)
     assert run.returncode == 2
@@ -335,7 +335,7 @@ def test_the_folders_are_those_of_the_configuration(copy):
     assert "submitted-here/STUDENT/" in unknown.stderr
 
 
-def test_a_configuration_that_cannot_be_read_is_told(copy):
+def test_a_configuration_that_cannot_be_read_is_reported(copy):
     (copy.folder / CONFIG).write_text("c = (", encoding="utf-8")
     run = autograder("report", STAGE.name, cwd=copy.folder)
     assert run.returncode == 2 and run.stderr.count("\n") == 1

@@ -47,7 +47,7 @@ def claims(tmp_path):
     made.close()
 
 
-def test_what_one_process_holds_no_other_gets(claims, other):
+def test_a_student_claimed_by_one_process_is_refused_to_others(claims, other):
     assert claims.take("anna") and claims.take("anna")
     _, got = other("anna", "ben")
     assert got == "[False, True]"
@@ -55,7 +55,7 @@ def test_what_one_process_holds_no_other_gets(claims, other):
     assert claims.take("carla")
 
 
-def test_a_claim_that_is_released_is_free(claims, other):
+def test_a_released_claim_is_free(claims, other):
     process, _ = other("anna", "ben")
     process.stdin.write("anna\n")
     process.stdin.flush()

@@ -101,7 +101,7 @@ def test_both_commands_leave_the_same_files(by_grade, by_nbgrader):
     assert_same_files(files(by_grade), files(by_nbgrader))
 
 
-def test_the_last_line_counts(by_grade):
+def test_the_last_line_has_the_counts(by_grade):
     assert re.fullmatch(rf"{STAGE.assignment}: 9 graded, 0 not graded, \d+ s", by_grade.done.stdout.splitlines()[-1])
 
 
@@ -122,7 +122,7 @@ def test_the_csv_has_a_row_a_submission_and_a_column_a_check(by_grade, expected)
         assert float(row[3]) == expected[row[1]]["score"] == sum(map(float, row[-len(CHECKS) :]))
 
 
-def test_the_json_has_everything_that_was_found_out(by_grade):
+def test_the_json_has_every_record(by_grade):
     (stage,) = json.loads((by_grade.folder / "scores.json").read_text("utf-8"))
     assert (stage["assignment"], stage["graded"], stage["not_graded"]) == (STAGE.assignment, 9, 0)
     assert stage["submissions"] == json.loads(
@@ -130,7 +130,7 @@ def test_the_json_has_everything_that_was_found_out(by_grade):
     )
 
 
-def test_what_was_graded_is_left_alone_until_forced(by_grade, expected):
+def test_graded_submissions_are_skipped_unless_forced(by_grade, expected):
     before = files(by_grade)
     done = run(by_grade, GRADE, "--student", "anna", "--student", "wrong-1")
     last = rf"{STAGE.assignment}: 2 graded \(2 before\), 0 not graded, \d+ s"
@@ -146,7 +146,7 @@ def test_what_was_graded_is_left_alone_until_forced(by_grade, expected):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process group")
-def test_whichever_command_is_killed_the_other_goes_on_and_ends_with_the_same_scores(a_copy, expected, by_nbgrader):
+def test_after_a_kill_either_command_resumes_with_the_same_scores(a_copy, expected, by_nbgrader):
     course = a_copy()
     for command, enough in ((GRADE, 1), (AUTOGRADE, 4)):
         process = start(course, command)
@@ -165,7 +165,7 @@ def test_whichever_command_is_killed_the_other_goes_on_and_ends_with_the_same_sc
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process group")
-def test_several_runs_on_one_course_share_the_work_though_one_is_killed(a_copy, expected, by_nbgrader):
+def test_several_runs_on_one_course_share_the_work_even_if_one_is_killed(a_copy, expected, by_nbgrader):
     course = a_copy()
     processes = [start(course, command) for command in (GRADE, AUTOGRADE, [*GRADE, "--force"])]
     while not records(course) and any(p.poll() is None for p in processes):

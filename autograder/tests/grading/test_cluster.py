@@ -56,7 +56,7 @@ def graders_in(folder):
     return [command for command in left_over(folder) if "autograder.grading.graders" in command]
 
 
-def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluster, tmp_path):
+def test_an_interrupted_run_resumes(class_, expected, cluster, tmp_path):
     course = copy_of(class_, tmp_path / "course")
     first = start(course, [*GRADE, "--dask", cluster.address])
     assert wait_until(lambda: records(course), 120)
@@ -70,9 +70,7 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(class_, expected, cluste
     assert {r.student: r.graded_at for r in records(course)}.items() >= before.items()
 
 
-def test_the_scores_and_the_words_are_those_of_one_machine_though_a_worker_is_killed(
-    class_, expected, cluster, tmp_path
-):
+def test_scores_and_messages_are_those_of_one_machine_even_if_a_worker_is_killed(class_, expected, cluster, tmp_path):
     course = copy_of(class_, tmp_path / "course")
     grading = start(course, [*GRADE, "--dask", cluster.address])
     assert wait_until(lambda: list(cluster.folder.glob("autograder-job-*")), 120)
@@ -113,7 +111,7 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
     with contextlib.suppress(InterruptedError), socket.create_server(("127.0.0.1", 0)) as somebody:
         module.Cluster(grading(class_), f"tcp://127.0.0.1:{somebody.getsockname()[1]}")
     cluster = object.__new__(module.Cluster)
-    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None, _begun=[], _came=[])
+    cluster.__dict__.update(_client=Client(), _stage=STAGE, _shared=None, _begun=[], _results=[])
     secret = course_secret(class_.folder)
     with contextlib.suppress(InterruptedError):
         cluster.begin("anna", HandedIn(with_first, student_key(secret, "anna")))
@@ -133,7 +131,7 @@ def test_a_job_holds_one_students_notebooks_and_no_secret(class_, monkeypatch):
         ("127.0.0.1:8786", "127.0.0.1:8786 is not the address of a Dask scheduler; one looks like tcp://HOST:8786."),
     ],
 )
-def test_a_scheduler_that_is_not_there(class_, monkeypatch, address, said):
+def test_a_scheduler_that_does_not_answer(class_, monkeypatch, address, said):
     monkeypatch.chdir(class_.folder)
     with pytest.raises(UserError, match=re.escape(said)):
         grade(STAGE.name, dask=address)

@@ -67,7 +67,7 @@ print(chr(27) + "]8;;http://evil.example" + chr(7) + "link")
 """
 
 
-def test_no_page_is_made_of_anything_but_text():
+def test_only_text_and_pictures_reach_the_page():
     (outputs,), problem = run(PAGES)
     assert problem == ""
     assert {key for o in outputs for key in o.get("data", {})} == {"text/plain"}
@@ -75,7 +75,7 @@ def test_no_page_is_made_of_anything_but_text():
     assert "<IPython.core.display.HTML object>" in text(outputs)
 
 
-def test_a_flood_is_cut_while_it_comes_and_what_earlier_cells_showed_stays():
+def test_a_flood_is_cut_as_it_arrives_and_earlier_outputs_stay():
     with peak_growth() as growth:
         outputs, problem = run("print('x' * 20_000_000)", "while True: print('y' * 1000)", "1", seconds=6)
     assert problem == "the 6 s for them are used up"
@@ -84,7 +84,7 @@ def test_a_flood_is_cut_while_it_comes_and_what_earlier_cells_showed_stays():
     assert growth.bytes < 100 * 2**20
 
 
-def test_a_process_that_ends_is_told_of():
+def test_a_process_that_ends_is_reported():
     outputs, problem = run("print('before')", "import os; os._exit(3)", "print('never')")
     assert problem == "the process ended while running its cells (exit status 3)"
     assert text(outputs[0]) == "before\n" and outputs[2] == []
@@ -106,7 +106,7 @@ class Lying:
         return {"value": self.values.pop(0)}
 
 
-def test_what_the_process_says_is_looked_through():
+def test_the_outputs_that_the_process_sends_are_checked_again():
     data = {"text/html": "<script>", "text/plain": "\x1b[1mtext", "image/png": "<script>"}
     bad = [{"output_type": "display_data", "data": data}, {"output_type": "stream", "name": "<a>", "text": "x" * 10**7}]
     lying = Lying({"outputs": bad, "cut": 1}, {"outputs": [], "cut": True})
@@ -119,7 +119,7 @@ def test_what_the_process_says_is_looked_through():
 
 
 @pytest.mark.parametrize("value", [None, 7, [], {}, {"outputs": [3]}, {"outputs": [{}]}, {"outputs": np.zeros(2)}])
-def test_a_reply_that_is_none_ends_the_run(value):
+def test_a_malformed_reply_ends_the_run(value):
     outputs, problem = run("", start_worker=lambda given: Lying(value))
     assert outputs == [[]]
     assert problem.startswith("the process that runs them failed (")

@@ -120,7 +120,7 @@ def test_a_check_shows_what_the_grader_found_and_nothing_of_the_run(course):
             assert "".join(outputs[1]["data"]["text/plain"]) == repr(float(CHECKS[check].points))
 
 
-def test_what_was_drawn_and_printed_is_there(course):
+def test_charts_and_printed_text_are_shown(course):
     assert "drawn by me\n" in text(others(course, "draws"))
     assert [o for o in others(course, "draws") if "image/png" in o.get("data", {})]
     assert "NameError: name 'save_prefix_cache' is not defined" in text(others(course, "unsolved"))
@@ -135,7 +135,7 @@ def test_each_failure_is_one_note_and_no_other_has_any(course):
     assert re.search(rf"(?m)^ *exits +note +{re.escape(ENDED)}$", course.second.stdout)
 
 
-def test_what_earlier_cells_showed_stays(course):
+def test_outputs_of_earlier_cells_stay(course):
     assert text(others(course, "never-ends")) == "before\n"
 
 

@@ -46,7 +46,7 @@ def exported(course, *options):
         return list(csv.DictReader(file))
 
 
-def test_a_score_that_is_not_there_is_not_a_zero_and_a_stage_that_nobody_handed_in_has_no_rows(course):
+def test_a_missing_score_is_not_a_zero_and_a_stage_that_nobody_handed_in_has_no_rows(course):
     rows = exported(course)
     assert {row["assignment"] for row in rows} == {STAGE.assignment}
     assert {row["student_id"]: (row["score"], row["status"]) for row in rows} == {
@@ -60,7 +60,7 @@ def test_a_score_that_is_not_there_is_not_a_zero_and_a_stage_that_nobody_handed_
     }
 
 
-def test_nbgraders_columns_and_options_are_as_they_were(course):
+def test_nbgraders_columns_and_options_are_unchanged(course):
     rows = exported(course, "--student=['absent', 'ben']")
     assert [(row["student_id"], row["last_name"], row["max_score"]) for row in rows] == [
         ("absent", "Away", "18.0"),

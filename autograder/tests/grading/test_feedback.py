@@ -62,7 +62,7 @@ def test_every_check_is_listed_by_its_title_with_its_points(course, contents):
     assert contents[1][: len(CHECKS)] == listed
 
 
-def test_a_question_that_nobody_has_graded_is_not_said_to_have_no_points(course, contents):
+def test_an_ungraded_question_is_not_shown_with_zero_points(course, contents):
     title, items = contents
     assert items[len(CHECKS)] == "Question 1: not graded yet (2 points)"
     assert items[len(CHECKS) + 1] == "Question 2: 0 / 2 points, with a comment"  # nothing was answered
@@ -70,7 +70,7 @@ def test_a_question_that_nobody_has_graded_is_not_said_to_have_no_points(course,
     assert title == f"4. Save and reuse a prefix cache: {score:g} / 18 points, 2 of them not graded yet"
 
 
-def test_no_score_stands_there_as_an_output_and_no_cell_as_one_to_run(page):
+def test_scores_are_not_shown_as_outputs_and_cells_have_no_prompts(page):
     text = text_of(page)
     assert "Out[" not in text and "In [" not in text and "Test cell" not in text
     assert text.count("Not passed:") + text.count("Passed:") == len(CHECKS)
@@ -92,7 +92,7 @@ def test_the_rubric_is_below_the_answer_for_the_assistant_and_not_on_the_page(co
         ("empty", "None of the stage's functions is in the notebook", 1),
     ],
 )
-def test_one_cause_is_told_once_and_the_other_checks_say_which_they_follow_from(course, page, student, cause, times):
+def test_each_cause_is_explained_once_and_other_checks_refer_to_it(course, page, student, cause, times):
     text = text_of(course.feedback(student))
     assert text.count(cause) == times
     lost = sum(not score for score in course.scores(student).values())

@@ -67,7 +67,7 @@ def test_points_are_those_of_the_checks_that_pass(graded):
     assert (result.score, sentences(result)) == (4.0, [])
 
 
-def test_results_are_told_as_they_come(graded):
+def test_results_are_reported_one_at_a_time(graded):
     seen = []
     result = graded(F, G, H, on_result=seen.append)
     assert tuple(seen) == result.results
@@ -89,7 +89,7 @@ def test_a_function_that_never_ends_costs_its_check_only(graded):
     assert sentences(result) == ["In the check g: no answer within 1.5 s while running g."]
 
 
-def test_what_looped_once_gets_less_time_the_next_time(graded):
+def test_after_a_timeout_calls_get_less_time(graded):
     result = graded(*(f"{d}:\n    while True: pass" for d in ("def f(x)", "def g()", "def h()")))
     assert [s.split(" while")[0] for s in sentences(result)] == [
         "In the check f: no answer within 1.5 s",
@@ -98,14 +98,14 @@ def test_what_looped_once_gets_less_time_the_next_time(graded):
     ]
 
 
-def test_there_is_an_end_to_the_time_of_a_notebook(graded, monkeypatch):
+def test_the_time_of_a_notebook_is_limited(graded, monkeypatch):
     monkeypatch.setattr(grade.time, "monotonic", iter(range(0, 100_000, 40)).__next__)
     result = graded(F, G, H)
     assert result.score == 0
     assert "the 30 s for the whole notebook are used up" in result.results[0].message
 
 
-def test_a_function_that_is_not_there_is_said_to_be_missing(graded):
+def test_a_missing_function_is_reported_as_missing(graded):
     result = graded(F, H).results[1]
     assert "g is not defined. Run the cell that defines it" in result.message
     assert result.bug is NOT_DEFINED
@@ -137,7 +137,7 @@ def test_a_function_whose_cell_did_not_run_is_missing_for_that_reason(graded, so
     assert len(said) == 1 and said[0].startswith(why)
 
 
-def test_a_value_that_a_check_cannot_judge_costs_it_and_the_assistant_is_told_where(graded, monkeypatch):
+def test_a_value_that_a_check_cannot_judge_fails_it_and_the_assistant_learns_where(graded, monkeypatch):
     def broken(student, cases):
         """A check."""
         student.array("f", [1])
@@ -169,7 +169,7 @@ def told(result):
     return {r.id: r.told().splitlines()[1:] for r in result.results if not r.passed}
 
 
-def test_a_syntax_error_is_told_once_also_where_another_function_misses_what_it_would_have_defined(graded):
+def test_a_syntax_error_is_explained_once_even_if_other_functions_miss_its_definitions(graded):
     result = graded("def f(x)\n    return 1", "def g():\n    return f(0)", H)
     assert [r.bug for r in result.results] == [SYNTAX_ERROR, SYNTAX_ERROR, None]
     colon = "SyntaxError: expected ':'"
@@ -188,7 +188,7 @@ def test_a_syntax_error_in_a_function_without_a_check_is_the_cause_of_what_uses_
     assert cause == "The cell with used raised SyntaxError: expected ':' (line 1 of the cell with used: def used(x))."
 
 
-def test_a_function_that_is_not_written_is_told_once(graded):
+def test_an_unwritten_function_is_reported_once(graded):
     result = told(graded("def f(x):\n    raise NotImplementedError", "def g():\n    return f(0)", H))
     assert result["f"][1:] == [
         "Look at line 2 of the cell with f: raise NotImplementedError",
@@ -197,13 +197,13 @@ def test_a_function_that_is_not_written_is_told_once(graded):
     assert result["g"] == [AS_F]
 
 
-def test_a_notebook_without_cells_is_told_so_once(graded):
+def test_a_notebook_without_cells_is_reported_once(graded):
     result = told(graded())
     assert result["f"] == ["f is not defined. None of the stage's functions is in the notebook."]
     assert result["g"] == result["h"] == [AS_F]
 
 
-def test_a_line_that_raises_is_told_once(graded):
+def test_a_line_that_raises_is_reported_once(graded):
     result = told(
         graded("def f(x):\n    return [][len(str(x))]", "def g():\n    return f('')", "def h(): return f('')")
     )
@@ -213,7 +213,7 @@ def test_a_line_that_raises_is_told_once(graded):
     assert result["g"][-1] == result["h"][-1] == AS_F
 
 
-def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypatch):
+def test_a_named_bug_is_explained_once_and_its_first_check_is_named(graded, monkeypatch):
     def named(student, cases):
         """The positions go on."""
         raise Failure(None, f"f is off by {student.plain('f', 0)}.", POSITIONS_RESET)
@@ -238,7 +238,7 @@ def test_a_named_bug_is_told_once_and_its_first_check_is_named(graded, monkeypat
     assert [r.cause for r in results[2:]] == [INPUT_CHANGED.sentence] * 2  # of two functions
 
 
-def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
+def test_a_failure_without_a_known_cause_refers_to_no_other_check(graded):
     result = told(graded("def f(x): return 5", "def g(): return 5", H))
     assert result == {
         "f": ["f does not return 1.", "Look in f, and in any function of yours that it calls."],
@@ -246,18 +246,18 @@ def test_what_is_wrong_for_no_known_reason_follows_from_nothing(graded):
     }
 
 
-def test_where_a_function_that_is_used_fails_too_the_student_begins_there(graded):
+def test_if_a_function_that_it_uses_also_fails_the_student_begins_there(graded):
     result = told(graded("def f(x): return 5", "def helper(): return f(0)", "def g(): return helper()", H))
     assert result["g"][1:] == ['Begin with the check "f": g builds on f.']
 
 
-def test_what_every_class_defines_is_no_use_of_another(graded):
+def test_methods_that_every_class_has_do_not_count_as_uses(graded):
     class_in_each = "class {}:\n    def __init__(self): pass\n{}"
     f, g = class_in_each.format("A", "def f(x): return 5"), class_in_each.format("B", "def g(): return 5")
     assert told(graded(f, g, H))["g"][1:] == ["Look in g, and in any function of yours that it calls."]
 
 
-def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about(graded, monkeypatch):
+def test_where_to_look_lists_what_was_called_the_failures_subject_first(graded, monkeypatch):
     def refused(student, cases):
         """What is wrong is refused."""
         student.plain("g"), student.plain("f", 0)
@@ -271,7 +271,7 @@ def test_where_to_look_is_all_that_was_asked_and_first_what_the_failure_is_about
         )
 
 
-def test_where_to_look_names_methods_and_none_of_a_class_that_an_earlier_stage_gives(graded, monkeypatch):
+def test_where_to_look_names_methods_but_none_of_an_earlier_stages_class(graded, monkeypatch):
     def grown(student, cases):
         """It grows."""
         layer, cache = student.handle("LayerCache"), student.handle("ModelCache", 1)
@@ -323,6 +323,6 @@ def test_a_line_that_is_not_in_the_cells_is_not_shown(graded):
     assert "f raised ValueError: no." in text and "line 4" not in text
 
 
-def test_a_terminal_is_told_nothing_by_a_message(graded):
+def test_a_message_cannot_control_a_terminal(graded):
     text = graded("def f(x):\n    raise ValueError('\\x1b[31mred\\x07')", G, H).results[0].message
     assert "\x1b" not in text and "\x07" not in text

@@ -90,7 +90,7 @@ def gradebook_of(course):
     return ClassGradebook(url, "prefix-cache", STAGE.assignment, STAGE.module)
 
 
-def test_a_student_whom_the_course_does_not_know_is_added_only_where_it_says_so(course):
+def test_an_unknown_student_is_added_only_if_the_course_allows_it(course):
     gradebook = gradebook_of(course)
     scores = ForGradebook(dict.fromkeys(gradebook.points, 0.0))
     with pytest.raises(UnknownStudent, match="The gradebook has no student stranger; nbgrader db student add adds one"):
@@ -113,7 +113,7 @@ def test_a_submission_is_stored_whole_or_not_at_all(course):
 
 
 @pytest.mark.parametrize("write", ["store", "reset"])
-def test_a_submission_that_another_process_adds_at_the_same_moment_is_written_all_the_same(course, monkeypatch, write):
+def test_a_submission_that_another_process_adds_at_the_same_moment_is_still_stored(course, monkeypatch, write):
     gradebook, other = gradebook_of(course), gradebook_of(course)
     scores = ForGradebook(dict.fromkeys(gradebook.points, 0.0))
     add = gradebook._add_submission

@@ -73,7 +73,7 @@ def graders(course, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_scores_are_those_of_the_submission_one_after_the_other_and_side_by_side(graders):
+def test_scores_are_the_same_one_at_a_time_and_in_parallel(graders):
     def points(student):
         found[student].append(grade(graders, student).result.score)
 
@@ -94,7 +94,7 @@ def test_bugs_have_their_names(graders):
     assert "positions-reset" in bugs
 
 
-def test_what_cannot_be_read_is_said_and_ends_no_grader(graders):
+def test_an_unreadable_submission_is_reported_and_ends_no_grader(graders):
     with pytest.raises(NotebookError, match="not valid JSON"):
         grade(graders, "broken")
     assert grade(graders, "right").result.score == ALL
@@ -124,7 +124,7 @@ def wait_for_sandbox(folder):
 
 
 @posix
-def test_a_run_that_is_stopped_waits_for_nobody(graders, tmp_path):
+def test_a_stopped_run_ends_at_once(graders, tmp_path):
     with grading_what_loops(graders, tmp_path) as raised:
         begin = time.monotonic()
         graders.stop()
@@ -188,7 +188,7 @@ def test_graders_end_with_the_command_even_when_that_is_killed(course, tmp_path)
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/statm"), reason="the limit is set where the kernel says what is used"
 )
-def test_a_grader_may_not_take_the_machines_memory():
+def test_the_memory_of_a_grader_is_limited():
     code = (
         "import resource\nfrom autograder.grading.graders import limit_memory\nlimit_memory()\n"
         "assert resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY\n"  # its children set their own
@@ -198,7 +198,7 @@ def test_a_grader_may_not_take_the_machines_memory():
     assert done.stdout == "refused\n"
 
 
-def test_a_submission_that_takes_more_is_not_graded_and_ends_no_grader(monkeypatch):
+def test_a_submission_that_takes_too_much_memory_is_not_graded_and_ends_no_grader(monkeypatch):
     def too_large(*_):
         raise MemoryError
 
@@ -209,9 +209,7 @@ def test_a_submission_that_takes_more_is_not_graded_and_ends_no_grader(monkeypat
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="root alone needs permission to do without")
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_machine_of_a_cluster_where_root_has_no_sandbox_grades_only_with_the_courses_leave(
-    course, monkeypatch, allowed
-):
+def test_a_cluster_machine_where_root_has_no_sandbox_grades_only_if_the_course_allows_it(course, monkeypatch, allowed):
     """An ordinary account that grades without one has no leave to give."""
     pytest.importorskip("distributed")
     from autograder.grading import cluster

@@ -28,7 +28,7 @@ def test_a_time_in_any_zone_is_the_same_moment(text):
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-03-01 12:00:00 HERE", "2026-03-01 12:00:00 +2", "2026-13-01"])
-def test_what_is_no_time_is_refused_by_name(tmp_path, text):
+def test_a_wrong_timestamp_is_refused_by_name(tmp_path, text):
     (tmp_path / "timestamp.txt").write_text(text, encoding="utf-8")
     assert "does not hold a time such as" in folder_problem(tmp_path)
 
@@ -48,7 +48,7 @@ def test_the_gradebook_has_the_moment(course):
     assert scores(course)["anna"]["time"] == datetime(2026, 3, 1, 12)
 
 
-def test_what_the_exchange_hands_feedback_back_by_is_kept_and_nothing_else(course):
+def test_only_the_file_that_the_exchange_needs_for_feedback_is_kept(course):
     assert course.run("generate_feedback", "04-save-and-reuse", "--force").returncode == 0
     for step in ("autograded", "feedback"):
         names = {path.name for path in course.path("anna", step).parent.iterdir()}

@@ -58,7 +58,7 @@ def test_a_score_is_a_plain_number_after_its_message(course):
         assert float(text) == course.scores("wrong")[check]
 
 
-def test_a_question_that_was_left_open_has_no_points_and_waits_for_nobody(course):
+def test_an_unanswered_question_has_zero_points_and_needs_no_grading(course):
     with course.gradebook() as gradebook:
         notebook = gradebook.find_submission_notebook(STAGE.module, STAGE.assignment, "unsolved")
         left = [grade for grade in notebook.grades if grade.name not in CHECKS]
@@ -74,7 +74,7 @@ def test_nothing_that_was_handed_in_beside_the_notebook_is_kept(course):
     assert (kept / "given.py").read_text(encoding="utf-8") == source.read_text(encoding="utf-8")
 
 
-def test_there_is_no_page_for_what_was_not_graded(course):
+def test_a_submission_that_was_not_graded_has_no_page(course):
     pages = {path.parent.parent.name for path in course.folder.glob("feedback/*/*/*.html")}
     assert pages == {*GRADED_AGAIN, "extra-files"}
 
@@ -105,12 +105,12 @@ def again(course):
     return SimpleNamespace(course=course, before=before, skipped=skipped, run=run, kept=kept, stale=stale, check=check)
 
 
-def test_without_force_what_was_graded_is_left_alone(again):
+def test_without_force_graded_submissions_are_skipped(again):
     assert again.kept
     assert again.stale == again.before["noisy"]
 
 
-def test_a_notebook_handed_in_again_is_told_to_be_stale(again):
+def test_a_notebook_handed_in_again_is_reported_as_stale(again):
     row = next(line for line in again.skipped.stderr.splitlines() if line.strip().startswith("noisy "))
     assert "stale" in row and "handed in again, and nbgrader skips it" in row and "--force" in row
 
@@ -121,7 +121,7 @@ def test_a_second_grading_gives_the_same_scores(again):
             assert again.course.scores(student) == scores
 
 
-def test_scores_given_by_a_person_survive_even_where_grading_fails(again):
+def test_scores_given_by_hand_survive_even_if_grading_fails(again):
     with again.course.gradebook() as gradebook:
         for student in ("wrong", "noisy"):
             grade = gradebook.find_grade(again.check, STAGE.module, STAGE.assignment, student)

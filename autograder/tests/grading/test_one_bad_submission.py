@@ -111,7 +111,7 @@ def graded(built, tmp_path_factory):
         path.chmod(0o700)
 
 
-def test_what_cannot_be_read_is_named_and_the_run_goes_on(graded):
+def test_an_unreadable_submission_is_named_and_the_run_continues(graded):
     said = graded.done.stdout + graded.done.stderr
     assert graded.done.returncode == 1
     assert said.count("Traceback") == said.count("RuntimeError: the course's own hook")
@@ -131,7 +131,7 @@ def test_the_others_have_every_point(graded):
         assert read_record(graded.folder / "autograded", STAGE.assignment, name).status == "graded"
 
 
-def test_a_file_name_that_is_no_text_costs_nothing(graded):
+def test_a_file_name_that_is_not_valid_text_does_no_harm(graded):
     assert row(graded.done, "latin") == ("note", "The notebook was named caf\ufffd.ipynb.")
     assert read_record(graded.folder / "autograded", STAGE.assignment, "latin").file == "caf\ufffd.ipynb"
     assert row(graded.done, "latin-broken")[1].startswith("caf\ufffd.ipynb is not valid JSON")
@@ -139,7 +139,7 @@ def test_a_file_name_that_is_no_text_costs_nothing(graded):
 
 
 @pytest.mark.parametrize(("hook", "more"), [("before", ["latin-broken", "recorded", "shut-notebook"]), ("after", [])])
-def test_a_hook_of_the_courses_is_told_each_notebook(graded, hook, more):
+def test_a_hook_of_the_course_gets_each_notebook(graded, hook, more):
     told = (graded.folder / "hooks.txt").read_text(encoding="utf-8").splitlines()
     names = ["adele", "latin", "linked", "shut-given", "zoe"]
     expected = sorted(f"{hook} {graded.path(name)}" for name in (*names, *more))
@@ -151,16 +151,16 @@ def test_a_file_that_the_course_lets_a_student_change_stays_the_students(graded)
     assert own.read_text(encoding="utf-8") == "1,2"
 
 
-def test_a_hook_of_the_courses_that_fails_lets_no_link_through(graded):
+def test_a_failing_hook_of_the_course_lets_no_link_through(graded):
     assert {p.name for p in graded.path("linked", "autograded").parent.iterdir()} == {NAME, "given.py"}
 
 
-def test_who_is_excluded_is_no_part_of_the_run(graded):
+def test_an_excluded_student_is_not_part_of_the_run(graded):
     assert "excluded" not in graded.done.stdout + graded.done.stderr
     assert not list((graded.folder / "autograded").rglob("excluded*"))
 
 
-def test_nobodys_scores_are_touched_when_the_course_is_not_in_step_with_its_checks(graded_before):
+def test_no_score_changes_when_the_course_and_its_checks_differ(graded_before):
     course = graded_before
     path = course.folder / "source" / STAGE.assignment / NAME
     source, check = path.read_text(encoding="utf-8"), next(iter(CHECKS))
@@ -191,7 +191,7 @@ def test_no_old_score_survives_when_nobody_hands_in_a_notebook_any_more(graded_b
         assert done.returncode != 0 and said in done.stderr
 
 
-def test_an_answer_that_a_person_has_graded_waits_for_nobody_until_it_changes(graded_before):
+def test_a_graded_answer_needs_no_grading_until_it_changes(graded_before):
     course, written = graded_before, ("why-positions", "when-to-save")
     with course.gradebook() as gradebook:
         for name in ("adele", "zoe"):
@@ -226,7 +226,7 @@ def grade_here(course, monkeypatch):
     return line.sentence
 
 
-def test_a_record_that_cannot_be_written_is_told_of(course, monkeypatch):
+def test_a_record_that_cannot_be_written_is_reported(course, monkeypatch):
     def full(autograded, record, group=False):
         if record.student == "adele":
             raise OSError(28, "No space left on device")
@@ -236,7 +236,7 @@ def test_a_record_that_cannot_be_written_is_told_of(course, monkeypatch):
     assert grade_here(course, monkeypatch) == "its record cannot be written (No space left on device)."
 
 
-def test_scores_that_cannot_be_stored_are_no_other_students_loss(course, monkeypatch):
+def test_scores_that_cannot_be_stored_affect_no_other_student(course, monkeypatch):
     store = ClassGradebook.store
 
     def fails(self, student, graded, *values, **options):

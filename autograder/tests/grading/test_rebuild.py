@@ -166,19 +166,19 @@ def test_the_question_above_an_answer_is_the_courses_and_stays_as_it_is(submissi
     assert shown(submission.rebuilt())["why"] == "Why?\n\n" + rendered_markdown("Because **positions** continue.")
 
 
-def test_no_answer_stays_exactly_what_was_released(submission):
+def test_an_empty_answer_stays_exactly_as_released(submission):
     """nbgrader recognizes an unanswered question by the released text."""
     assert shown(submission.rebuilt())["why"] == "Why?\n\nYOUR ANSWER HERE"
 
 
-def test_a_giant_solution_is_left_out_and_said_so(submission):
+def test_a_giant_solution_is_left_out_and_reported(submission):
     submission["prefill"]["source"] = PREFILL + "#" * MAX_CELL
     rebuilt = submission.rebuilt()
     assert "prefill" in rebuilt.notes[0].sentence and kinds(rebuilt) == ["too-large"]
     assert "prefill" not in runs(rebuilt) and len(shown(rebuilt)["prefill"]) < 100
 
 
-def test_there_is_an_end_to_extra_cells(submission):
+def test_the_number_of_extra_cells_is_limited(submission):
     for _ in range(600):
         submission.put("decode-step", "x = 1")
     rebuilt = submission.rebuilt()
@@ -204,12 +204,12 @@ def test_charts_are_not_run_whoever_wrote_them(submission):
     assert (runs(rebuilt), shown(rebuilt)["extra-1"]) == (SOLVED, "another_chart()")
 
 
-def test_a_chart_is_known_by_its_text_when_its_tag_is_lost(submission):
+def test_a_chart_without_its_tag_is_recognized_by_its_text(submission):
     submission["chart-1"].update(metadata={}, id="new")
     assert runs(submission.rebuilt()) == SOLVED
 
 
-def test_a_deleted_solution_is_missing_and_nothing_stands_in_for_it(submission):
+def test_a_deleted_solution_is_missing_and_nothing_replaces_it(submission):
     submission.cells.remove(submission["prefill"])
     rebuilt = submission.rebuilt()
     assert "prefill" not in runs(rebuilt)
@@ -217,7 +217,7 @@ def test_a_deleted_solution_is_missing_and_nothing_stands_in_for_it(submission):
     assert [n.sentence for n in rebuilt.notes] == ["The solution cell prefill was not in the notebook."]
 
 
-def test_the_notebook_of_another_stage_is_told_in_one_sentence(submission):
+def test_the_notebook_of_another_stage_is_reported_in_one_sentence(submission):
     submission.notebook["cells"] = [
         {
             "cell_type": "code",
@@ -272,7 +272,7 @@ def test_reordered_cells_go_back_to_their_order(submission):
     ]
 
 
-def test_without_any_metadata_cells_are_known_by_what_they_define(submission):
+def test_cells_without_metadata_are_recognized_by_what_they_define(submission):
     for each in submission.cells:
         each["metadata"] = {}
         del each["id"]
@@ -282,7 +282,7 @@ def test_without_any_metadata_cells_are_known_by_what_they_define(submission):
     assert [c["id"] for c in rebuilt.notebook["cells"]] == [c["id"] for c in SOURCE["cells"]]
 
 
-def test_a_cell_that_lost_its_metadata_is_known_by_its_id(submission):
+def test_a_cell_without_metadata_is_recognized_by_its_id(submission):
     submission["prefill"]["metadata"] = {}
     assert runs(submission.rebuilt()) == SOLVED
 
@@ -333,7 +333,7 @@ def test_an_answer_split_off_its_question_is_the_answer(submission, question):
     assert kinds(rebuilt) == []
 
 
-def test_an_answer_in_two_cells_is_put_together_and_said_so(submission):
+def test_an_answer_in_two_cells_is_joined_and_reported(submission):
     submission["why"]["source"] = "Why?\n\nBecause."
     submission.put("why", "And so.", kind="markdown", **nbgrader("why", grade=True, solution=True))
     rebuilt = submission.rebuilt()
@@ -347,14 +347,14 @@ def test_code_beside_a_check_in_a_cell_of_ones_own_runs(submission):
     assert source in runs(submission.rebuilt()).values()
 
 
-def test_a_check_that_the_course_does_not_know_is_not_run_and_said_so(submission):
+def test_an_unknown_check_is_not_run_and_is_reported(submission):
     submission.put("why", "answer = 42", **nbgrader("older-check", grade=True, locked=True))
     rebuilt = submission.rebuilt()
     assert (runs(rebuilt), kinds(rebuilt)) == (SOLVED, ["unknown-check"])
     assert "answer = 42" in shown(rebuilt)["extra-1"]
 
 
-def test_code_is_shown_without_what_a_page_or_a_terminal_obeys():
+def test_code_is_shown_without_control_characters():
     """It runs as it was written."""
     submission = Submission()
     odd = "\n    # \x1b[2J\u202e\x00" + "e" + "\u0301" * 300

@@ -72,7 +72,7 @@ def test_a_record_of_an_earlier_version_is_read_and_its_scores_are_out_of_date(t
         ('"notes": [{', '"notes": [{"more": 1}, {'),
     ],
 )
-def test_a_damaged_record_is_none(tmp_path, old, new):
+def test_a_damaged_record_is_not_read(tmp_path, old, new):
     assert old in BEFORE
     write(tmp_path, BEFORE.replace(old, new))
     assert read_record(tmp_path, ZOE.assignment, "zoe") is None
@@ -85,7 +85,7 @@ def test_half_a_character_of_a_file_name_is_kept(tmp_path):
     assert write_report(tmp_path, ZOE.assignment).read_text(encoding="utf-8").isascii()
 
 
-def test_what_cannot_be_written_leaves_the_record_as_it_was_and_nothing_beside_it(tmp_path):
+def test_a_failed_write_leaves_the_old_record_and_no_other_file(tmp_path):
     write_record(tmp_path, ZOE)
     with pytest.raises(TypeError):
         write_record(tmp_path, replace(ZOE, notes=(Note("odd", None, object()),)))
@@ -97,7 +97,7 @@ def test_what_cannot_be_written_leaves_the_record_as_it_was_and_nothing_beside_i
 @pytest.mark.parametrize(
     ("mask", "group", "expected"), [(0o022, False, 0o644), (0o077, False, 0o600), (0o022, True, 0o664)]
 )
-def test_who_may_read_a_record_is_for_the_umask_to_say_and_for_groupshared(tmp_path, mask, group, expected):
+def test_the_mode_of_a_record_follows_the_umask_and_groupshared(tmp_path, mask, group, expected):
     before = os.umask(mask)
     try:
         write_record(tmp_path, ZOE, group)
@@ -109,7 +109,7 @@ def test_who_may_read_a_record_is_for_the_umask_to_say_and_for_groupshared(tmp_p
     assert path.parent.stat().st_mode & 0o2020 == (0o2020 if group else 0)
 
 
-def test_a_record_that_is_not_there_or_is_damaged_is_not_called_unreadable(tmp_path):
+def test_a_missing_or_damaged_record_is_not_called_unreadable(tmp_path):
     assert unreadable(tmp_path, ZOE.assignment, "zoe") is None
     path = record_path(tmp_path, ZOE.assignment, "zoe")
     path.parent.mkdir(parents=True)

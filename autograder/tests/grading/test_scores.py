@@ -33,7 +33,7 @@ def test_a_score_is_on_the_gradebooks_scale(passed, points, most, score):
 
 
 @pytest.mark.parametrize("most", [float("nan"), float("inf"), -1.0])
-def test_points_that_cannot_be_are_refused(most):
+def test_impossible_points_are_refused(most):
     with pytest.raises(ValueError, match="rows has no score that can be stored"):
         on_scale(result(True), most)
 

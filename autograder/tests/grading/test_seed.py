@@ -26,7 +26,7 @@ def test_two_courses_have_different_secrets(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "short", "zz" * 32, "ab"])
-def test_a_damaged_secret_is_not_replaced_in_silence(tmp_path, content):
+def test_a_damaged_secret_is_not_replaced_silently(tmp_path, content):
     (tmp_path / ".autograder-seed").write_text(content)
     with pytest.raises(SeedError, match="does not hold a secret; restore it"):
         course_secret(tmp_path)
@@ -34,7 +34,7 @@ def test_a_damaged_secret_is_not_replaced_in_silence(tmp_path, content):
 
 
 @pytest.mark.parametrize("meanwhile", [None, "ab" * 32])
-def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch, meanwhile):
+def test_a_file_system_without_hard_links_is_enough(tmp_path, monkeypatch, meanwhile):
     """Also when another process makes the secret at the same moment."""
 
     def refused(source, target):
@@ -49,13 +49,13 @@ def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch, meanwhi
     assert path.name == ".autograder-seed" and (meanwhile or stat.S_IMODE(path.stat().st_mode) == 0o600)
 
 
-def test_a_secret_that_cannot_be_read_or_made_is_said_to_be_so(tmp_path, monkeypatch):
+def test_a_secret_that_cannot_be_read_or_made_is_reported(tmp_path, monkeypatch):
     with pytest.raises(SeedError, match=r"/nowhere/\.autograder-seed cannot be used \(No such file or directory\)"):
         course_secret(tmp_path / "nowhere")
     course_secret(tmp_path)
     monkeypatch.setattr(type(tmp_path), "read_text", _not_for_you)
     with pytest.raises(
-        SeedError, match=r"\(Permission denied\); who made it has to let you: chgrp GROUP and chmod 640"
+        SeedError, match=r"\(Permission denied\); its owner has to permit it: chgrp GROUP and chmod 640"
     ):
         course_secret(tmp_path)
 
@@ -75,7 +75,7 @@ def test_a_seed_is_repeatable_and_depends_on_secret_student_check_and_code():
     assert all(0 <= number < 2**63 for number in (seed(), *others))
 
 
-def test_the_digest_is_of_all_that_a_submissions_process_is_told_of_its_cells():
+def test_the_digest_covers_everything_that_the_process_receives_of_the_cells():
     """Their names are in co_filename: an empty cell that moves the others makes other inputs."""
     cells = [Cell("cell 1", "x = 1"), Cell("cell 2", "y = 2")]
     assert code_digest(cells) == code_digest(list(cells))

@@ -60,7 +60,7 @@ def course(graded, tmp_path):
     return course
 
 
-def test_another_account_goes_on_and_grades_again(course):
+def test_another_account_resumes_and_grades_again(course):
     course.hand_in("ben")
     done = member(course, GRADE)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -79,13 +79,13 @@ def test_a_seed_for_its_owner_alone_is_one_sentence_and_no_score_is_touched(cour
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "Traceback" not in said
     assert (
-        f"{SEED} cannot be used (Permission denied); who made it has to let you: chgrp GROUP and chmod 640 on it"
+        f"{SEED} cannot be used (Permission denied); its owner has to permit it: chgrp GROUP and chmod 640 on it"
         in said
     )
     assert {r.status for r in records(course)} == {"graded"} and course.scores("zoe") == FULL
 
 
-def test_scores_whose_record_is_not_for_this_account_are_left_alone(course):
+def test_scores_whose_record_this_account_cannot_read_are_kept(course):
     """As records were that an earlier version made."""
     (course.folder / "autograded" / ".records" / STAGE.assignment / "zoe.json").chmod(0o600)
     done = member(course, AUTOGRADE, "--force")
@@ -102,7 +102,7 @@ def test_scores_whose_record_is_not_for_this_account_are_left_alone(course):
     assert "zoe.json cannot be read (Permission denied)" in html
 
 
-def test_a_folder_that_is_not_for_the_group_is_one_sentence(course):
+def test_a_folder_that_the_group_cannot_use_is_reported_in_one_sentence(course):
     (course.folder / "autograded" / ".records" / ".claims").chmod(0o644)
     done = member(course, GRADE)
     assert done.returncode == 2 and "Traceback" not in done.stderr

@@ -22,12 +22,12 @@ def found(folder):
     return submitted_notebook(folder, STAGE)[0].name
 
 
-def test_of_several_the_one_with_the_name_in_its_name(tmp_path):
+def test_of_several_notebooks_the_one_with_the_stages_name_is_graded(tmp_path):
     hand_in(tmp_path, smith_kv_cache=SOLVED, scratch=OTHER)
     assert found(tmp_path) == "smith_kv_cache.ipynb"
 
 
-def test_of_several_the_one_with_the_functions(tmp_path):
+def test_of_several_notebooks_the_one_with_the_functions_is_graded(tmp_path):
     hand_in(tmp_path, homework=SOLVED, scratch=OTHER)
     assert found(tmp_path) == "homework.ipynb"
 

@@ -43,7 +43,7 @@ def test_rendered_markdown_has_no_attribute_and_no_tag_that_does_anything(text):
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_a_formula_that_makes_links_or_styles_is_shown_as_it_was_typed(formula):
+def test_a_formula_that_makes_links_or_styles_is_shown_as_typed(formula):
     for text in (f"Because ${formula}$.", f"$$\n{formula}\n$$", f"\\\\({formula}\\\\)"):
         assert rendered_markdown(text) == plain_markdown(text)
 
@@ -74,10 +74,10 @@ def test_a_command_that_is_spelled_with_entities_does_not_come_together():
         assert html == plain_markdown(text) or r"\href" not in unescape(html)
 
 
-def test_what_would_cost_too_much_to_render_is_shown_as_it_was_typed():
+def test_text_that_takes_too_long_to_render_is_shown_as_typed():
     text = "x" * (LONGEST_RENDERED + 1)
     assert rendered_markdown(text) == plain_markdown(text)
 
 
-def test_nesting_without_end_ends():
+def test_endless_nesting_is_handled():
     assert "innermost" in rendered_markdown("> " * (LONGEST_RENDERED // 2 - 10) + "innermost")

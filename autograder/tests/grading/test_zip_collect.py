@@ -36,13 +36,13 @@ def pattern():
 
 @pytest.mark.parametrize("above", ["/home_of/jane_save_and_reuse/course/downloaded/x/extracted/", "C:\\x\\extracted\\"])
 @pytest.mark.parametrize("name", COLLECTED)
-def test_a_name_says_whose_file_it_is_and_which(pattern, above, name):
+def test_a_file_name_gives_the_student_and_the_notebook(pattern, above, name):
     found = re.match(pattern, above + (name.replace("/", "\\") if "\\" in above else name))
     assert found and (found["student_id"], found["file_id"]) == COLLECTED[name]
 
 
 @pytest.mark.parametrize("name", PASSED_OVER)
-def test_what_names_no_student_is_passed_over(pattern, name):
+def test_a_file_name_without_a_student_is_skipped(pattern, name):
     assert re.match(pattern, f"/course/downloaded/{STAGE.assignment}/extracted/{name}") is None
 
 

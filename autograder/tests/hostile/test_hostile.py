@@ -110,7 +110,7 @@ def test_the_most_points_are_still_those_of_the_course(course):
         assert {s.id for s in gradebook.students} >= {*HONEST, *BY_NAME}
 
 
-def test_a_link_is_nobodys_work(course):
+def test_a_link_is_not_graded(course):
     for student in ("links-notebook", "links-gradebook", "links-folder"):
         assert not course.path(student, "autograded").parent.exists()
         assert re.search(rf"^ *{student} +NOT GRADED  .*link", course.first.stderr, re.MULTILINE)
@@ -121,7 +121,7 @@ def test_a_link_is_nobodys_work(course):
 
 
 @pytest.mark.parametrize("student", PROBES)
-def test_who_looks_for_secrets_or_ways_out_finds_nothing(course, student):
+def test_attacks_that_look_for_secrets_or_ways_out_find_nothing(course, student):
     if student == "imports-judge":
         assert "FOUND" not in "".join("".join(o[0]["text"]) for o in course.outputs(student).values())
     else:
@@ -152,7 +152,7 @@ def test_no_file_is_left_and_no_mode_is_changed(course, canary):
     assert released(course) == course.released
 
 
-def test_what_was_handed_in_is_as_it_was(course):
+def test_submissions_are_unchanged(course):
     for attack in ATTACKS:
         assert {p.name for p in course.path(attack.name).parent.iterdir()} == {NAME, "given.py", *attack.files}
         for name, content in attack.files.items():
@@ -162,7 +162,7 @@ def test_what_was_handed_in_is_as_it_was(course):
 # What the assistant and the students see
 
 
-def test_the_run_goes_to_its_end_and_its_table_cannot_be_forged(course):
+def test_the_run_completes_and_its_table_cannot_be_forged(course):
     assert course.first.returncode == 1, course.first.stderr  # the links and what is no notebook were not graded
     assert "Traceback" not in course.first.stderr
     rows = [line for line in course.first.stderr.splitlines() if "forged" in line]
@@ -216,7 +216,7 @@ def by_grade(course, pages):
     return before, autograder("grade", STAGE.name, *options, TMPDIR=str(course.temporary))
 
 
-def test_autograder_grade_comes_to_the_same_and_its_output_cannot_be_forged(course, by_grade):
+def test_autograder_grade_gives_the_same_scores_and_its_output_cannot_be_forged(course, by_grade):
     before, run = by_grade
     assert run.returncode == 0, run.stderr
     assert {student: course.scores(student) for student in AGAIN} == before
@@ -260,7 +260,7 @@ def _rows(course):
     return found, own_assignments | own_notebooks
 
 
-def test_a_submission_changes_only_rows_of_its_own(again):
+def test_a_submission_changes_only_its_own_rows(again):
     (before, own), (after, _) = again
     assert set(before) == set(after)
     changed = {row for table in before for row in before[table] ^ after[table]}

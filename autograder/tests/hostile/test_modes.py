@@ -62,7 +62,7 @@ def test_every_submission_gets_what_it_earned(graded):
     assert scores == {attack.name: earned(attack) for attack in HERE}
 
 
-def test_who_looks_for_secrets_or_ways_out_finds_nothing(graded):
+def test_attacks_that_look_for_secrets_or_ways_out_find_nothing(graded):
     said = {a.name: first_message(graded.course, a.name) for a in HERE if a.looks and a.name != "imports-judge"}
     assert {name: text for name, text in said.items() if "RuntimeError: FOUND nothing" not in text} == {}
 

@@ -29,16 +29,14 @@ def never():
     raise AssertionError("the hostile class was handed in")
 
 
-def test_the_class_is_not_graded_without_a_sandbox_and_it_is_said_why(tmp_path, canary):
+def test_without_a_sandbox_the_class_is_not_graded_and_the_reason_is_given(tmp_path, canary):
     with pytest.raises(NotSandboxed, match="AUTOGRADER_SANDBOX asks for limits"):
         grade(Course(tmp_path), canary, never, **LIMITS)
     assert canary.changed() == []
 
 
 @in_bubblewrap
-def test_with_bubblewrap_hidden_from_the_command_alone_it_is_sandboxed_all_the_same_or_nothing_is_graded(
-    tmp_path, canary
-):
+def test_with_bubblewrap_hidden_from_the_command_it_is_still_sandboxed_or_nothing_is_graded(tmp_path, canary):
     course = Course(tmp_path / "course")
     (tmp_path / "empty").mkdir()
     with contextlib.suppress(NotSandboxed):
@@ -75,7 +73,7 @@ def graded(tmp_path_factory):
         yield course, {"canary": canary.changed(), "removed": removed.changed(), "linked": linked.changed()}, temporary
 
 
-def test_what_a_sandbox_keeps_unchanged_is_changed(graded):
+def test_what_a_sandbox_protects_is_changed_without_one(graded):
     _, changed, _ = graded
     assert {"course/gradebook.db", "home/written", "site-packages/numpy/__init__.py"} <= set(changed["canary"])
     assert {"home/.ssh/id", "course/.autograder-seed"} <= set(changed["removed"])

@@ -45,12 +45,12 @@ def test_scores_are_the_same(course):
     assert course.scores("zeros") == dict.fromkeys(CHECKS, 0)
 
 
-def test_a_run_says_once_and_before_anything_is_graded_what_is_not_isolated(course):
+def test_a_run_reports_missing_isolation_once_before_grading(course):
     before, *after = course.first.stderr.split("Not sandboxed: AUTOGRADER_SANDBOX asks for limits; ")
     assert course.first.returncode == 0 and len(after) == 1 and "graded in" not in before
 
 
-def test_the_report_says_it_of_each_submission(course):
+def test_the_report_has_it_for_each_submission(course):
     report = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text(encoding="utf-8"))
     assert all(r["isolation"].startswith("Not sandboxed: ") for r in report) and len(report) == 2
 

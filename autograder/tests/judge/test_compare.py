@@ -38,7 +38,7 @@ def test_a_name_explains_one_more_of_the_lengths_that_fail():
     assert swept((9, {ONE: 1}), (5, {TWO: 2}), (2, {})).bug is None
 
 
-def test_a_name_that_the_check_gave_at_a_small_length_is_no_name_for_the_greatest():
+def test_a_bug_named_at_a_small_length_does_not_name_the_greatest():
     assert swept(direct=((1, ONE), (9, None))).bug is None
     assert swept(direct=((1, None), (9, ONE))).bug is None
     assert swept(direct=((1, None), (5, ONE), (9, ONE))).bug == ONE
@@ -54,7 +54,7 @@ def test_a_name_that_the_check_gave_at_a_small_length_is_no_name_for_the_greates
         (2, np.nan, "has 2 values that are not finite, the first at id 0"),
     ],
 )
-def test_a_difference_is_told_with_its_size_and_share(n_wrong, value, said):
+def test_a_difference_is_reported_with_its_size_and_share(n_wrong, value, said):
     actual = np.zeros(1000)
     actual[:n_wrong] = value
     with pytest.raises(Failure, match=f"logits .*{said}"):

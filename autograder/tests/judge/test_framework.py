@@ -28,7 +28,7 @@ def test_every_check_has_points_a_title_and_a_property(stage):
         assert check.run.__doc__ and check.property.endswith(".")
 
 
-def test_a_check_is_found_by_its_id_in_whatever_stage():
+def test_a_check_of_any_stage_is_found_by_its_id():
     assert find_check("position-continues").stage == "save-and-reuse"
     with pytest.raises(ValueError, match="There is no check 'nonsense'"):
         find_check("nonsense")

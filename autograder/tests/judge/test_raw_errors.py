@@ -47,14 +47,14 @@ def test_a_raw_error_is_explained(function, means):
     assert means in raised.value.cause
 
 
-def test_what_numpy_says_of_a_product_is_told_without_its_signature():
+def test_numpys_message_about_a_product_is_shown_without_its_signature():
     with pytest.raises(StudentError) as raised:
         local_student({"f": lambda x: np.zeros((2, 3)) @ np.zeros((5, 3))}).plain("f", 1)
     expected = "in a product a @ b, a's last axis is 3 long, and b's last but one is 5 long"
     assert raised.value.sentence == f"f raised ValueError: {expected}."
 
 
-def test_other_errors_are_told_as_they_are():
+def test_other_errors_are_unchanged():
     def raises(x):
         raise ValueError("an empty prompt")
 

@@ -43,7 +43,7 @@ def make(request):
 @pytest.mark.parametrize(
     ("name", "fits", "too_long"), [("text", 90_000, 110_000), ("texts", 8_000, 12_000), ("array", 20_000, 30_000)]
 )
-def test_an_answer_has_room_for_what_its_question_implies_and_for_little_more(make, name, fits, too_long):
+def test_an_answer_may_be_little_longer_than_its_question_implies(make, name, fits, too_long):
     form = "array" if name == "array" else "plain"
     assert len(getattr(make(), form)(name, fits)) == fits
     with pytest.raises(
@@ -95,7 +95,7 @@ def test_a_file_may_be_as_long_as_a_cache_written_as_text(make, tmp_path, monkey
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="finds its pipe through /proc")
-def test_a_longer_reply_is_not_read_whatever_the_worker_thinks_of_limits():
+def test_a_longer_reply_is_not_read_even_if_the_worker_ignores_limits():
     forge = (
         "import autograder.worker.protocol as p, struct\n"
         "p.encode = lambda reply: struct.pack('>I', 60_000_000) + bytes(60_000_000)\ndef f(): return 1"
@@ -109,13 +109,13 @@ def test_a_longer_reply_is_not_read_whatever_the_worker_thinks_of_limits():
 
 
 @pytest.mark.parametrize("odd", ["\ud800", ["a\udfff"], {"\ud800": 1}])
-def test_half_a_pair_is_no_text(odd):
+def test_half_a_surrogate_pair_is_not_text(odd):
     student = local_student({"f": lambda: odd})
     with pytest.raises(StudentError, match="half of a surrogate pair"):
         student.plain("f")
 
 
-def test_an_error_whose_message_cannot_be_encoded_is_told_all_the_same():
+def test_an_error_whose_message_cannot_be_encoded_is_still_reported():
     def f():
         raise ValueError("half \ud800 of it")
 

@@ -37,7 +37,7 @@ def test_the_code_that_decides_scores_is_that_of_the_version_numbers():
         ("def near(a, b)", "def near(a, b=0)", False),
     ],
 )
-def test_a_comment_makes_no_score_stale_and_a_tolerance_does(old, new, same):
+def test_a_comment_does_not_make_scores_stale_but_a_tolerance_does(old, new, same):
     assert old in SOURCE
     assert (versions.digest(SOURCE) == versions.digest(SOURCE.replace(old, new))) == same
 

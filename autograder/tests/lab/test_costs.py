@@ -68,7 +68,7 @@ def test_fourteen_tokens_cost_196_cold_and_96_with_ten_shared():
     assert (request.cold, request.warm) == (196, 96)
 
 
-def test_nothing_shared_is_as_dear_as_cold():
+def test_sharing_nothing_costs_as_much_as_cold():
     request = NextRequest.of([1, 2, 3], [4, 2, 3])
     assert (request.shared, request.cold, request.warm) == (0, 9, 9)
 

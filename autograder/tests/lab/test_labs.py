@@ -72,7 +72,7 @@ def test_reset_slider_and_switch_start_again(lab1):
     assert (lab1.decoding.n_prompt, lab1.decoding.use_cache) == (7, False)
 
 
-def test_the_cost_of_the_prefill_is_told_before_it_is_paid(lab1):
+def test_the_cost_of_the_prefill_is_shown_before_it_is_paid(lab1):
     assert "will cost</th><td>25<" in lab1.output.value
     assert "will cost</th><td>256<" in decode_lab(load_model("tiny"), load_tokenizer("tiny")).output.value
 
@@ -164,7 +164,7 @@ def test_costs_follow_the_tokens_not_the_characters(lab2, tokenizer):
         ("<b>&amp;</b>", "<b>&lt;</b>", "&lt;"),
     ],
 )
-def test_every_pair_of_prompts_is_told(lab2, saved, live, words):
+def test_every_pair_of_prompts_is_described(lab2, saved, live, words):
     lab2.saved.value, lab2.next.value = saved, live
     assert words in lab2.output.value
 

@@ -115,7 +115,7 @@ def test_the_environment_changes_the_default_only(monkeypatch, write_folder, wei
     assert load_model("tiny").config.n_layer == 12
 
 
-def test_the_home_of_nobody_is_no_model():
+def test_an_unknown_home_directory_is_not_a_model():
     refused("~nobody-has-this-name/model", "~nobody-has-this-name/model is neither a folder nor the name of a model")
 
 
@@ -201,7 +201,7 @@ def test_a_config_that_belongs_to_another_file(write_folder):
     refused(write_folder(n_positions=64), "wpe.weight has shape [32, 24] and should have [64, 24]")
 
 
-def test_an_output_head_of_its_own(write_folder):
+def test_a_separate_output_head(write_folder):
     refused(
         write_folder(lambda t: t | {"lm_head.weight": t["wte.weight"] * 2}), "lm_head.weight differs from wte.weight"
     )

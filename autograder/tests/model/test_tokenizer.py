@@ -34,13 +34,13 @@ def test_the_vocabulary_is_the_models(tokenizer):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_any_text_there_and_back(tokenizer, text):
+def test_any_text_round_trips(tokenizer, text):
     ids = tokenizer.encode(text)
     assert all(type(i) is int and 0 <= i < 1024 for i in ids)
     assert tokenizer.decode(ids) == text
 
 
-def test_the_whole_text_there_and_back(tokenizer):
+def test_the_whole_text_round_trips(tokenizer):
     path = ROOT / "data" / "tinyshakespeare.txt"
     text = path.read_text(encoding="utf-8")
     ids = tokenizer.encode(text)
@@ -101,7 +101,7 @@ def test_a_published_shape_has_the_published_tokenizer(monkeypatch):
 # Both, to read text with
 
 
-def test_a_model_that_was_not_fetched_is_said_and_the_small_one_takes_its_place(tmp_path, monkeypatch, capsys):
+def test_a_model_that_was_not_fetched_is_reported_and_the_small_one_replaces_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(load_module, "fetched_folder", lambda name: tmp_path / name)
     weights, tokenizer = load_both("gpt2")
     assert (weights.config.n_layer, weights.config.n_vocab, tokenizer.n_vocab) == (12, 1024, 1024)
@@ -110,7 +110,7 @@ def test_a_model_that_was_not_fetched_is_said_and_the_small_one_takes_its_place(
     )
 
 
-def test_without_a_name_it_is_the_small_model_and_nothing_is_said(monkeypatch, capsys):
+def test_without_a_name_the_small_model_is_loaded_silently(monkeypatch, capsys):
     monkeypatch.delenv("AUTOGRADER_MODEL", raising=False)
     weights, tokenizer = load_both()
     assert weights.config.n_vocab == tokenizer.n_vocab == 1024

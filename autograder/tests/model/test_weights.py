@@ -31,7 +31,7 @@ def test_names_are_gpt2s_own(weights):
     assert len(tensors) == 4 + 12 * 3
 
 
-def test_tensors_there_and_back_share_the_arrays(weights):
+def test_tensors_round_trip_and_share_the_arrays(weights):
     again = weights_from_tensors(weights.config, tensors_of(weights))
     assert all(a is b for a, b in zip(tensors_of(again).values(), tensors_of(weights).values(), strict=True))
 

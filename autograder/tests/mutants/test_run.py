@@ -86,7 +86,7 @@ def test_a_name_is_doubtful_in_a_function_where_no_sample_has_that_mistake():
     assert list(report.doubtful_names(verdicts)) == ["failure-modes  lookup-not-longest  render_chat: wrong"]
 
 
-def test_a_bug_may_be_at_home_in_a_function_that_no_sample_changes_so():
+def test_a_bug_may_belong_to_a_function_in_which_no_sample_has_it():
     of_the_mask = {"attention-heads": "mask-reversed"}
     verdicts = [verdict(id, names=of_the_mask, stage="forward-pass") for id in ("attention_weights: a", "gelu: b")]
     assert list(report.doubtful_names(verdicts)) == ["forward-pass  mask-reversed  gelu: b"]
@@ -99,7 +99,7 @@ def test_a_hint_that_goes_astray_is_told():
 
 
 @pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda stage: stage.name)
-def test_a_list_of_names_holds_bugs_and_functions_that_are_there_and_that_no_sample_joins(stage, monkeypatch):
+def test_a_list_of_names_holds_existing_bugs_and_functions_that_no_sample_combines(stage, monkeypatch):
     checks_of(stage.name)  # loads the stage's bugs
     listed = {tuple(entry.split(": ")) for entry in report._listed(stage.name, "names.txt")}
     functions = {function_of(mutant.id) for mutant in mutants_of(stage)}
@@ -108,5 +108,5 @@ def test_a_list_of_names_holds_bugs_and_functions_that_are_there_and_that_no_sam
     assert not report._homes.__wrapped__(stage.name) & listed
 
 
-def test_what_ended_or_is_missing_is_no_doubtful_name():
+def test_a_missing_or_ended_process_is_not_a_doubtful_name():
     assert list(report.doubtful_names([verdict("loops", names={"miss-explained": "not-finished"})])) == []

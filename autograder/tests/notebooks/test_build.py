@@ -86,13 +86,13 @@ def test_what_is_committed_is_what_the_solutions_build():
 
 
 @pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda s: s.name)
-def test_the_charts_are_known_to_who_has_no_source(course, stage):
+def test_the_charts_are_recognized_without_the_source(course, stage):
     """`autograder test` has only the notebook, which may have lost its tags."""
     charts = [c for c in notebook(course, "release", stage)["cells"] if "chart" in c["metadata"].get("tags", [])]
     assert charts and {chart_hash("".join(c["source"])) for c in charts} <= known_charts()
 
 
-def test_a_build_leaves_files_alone_that_are_the_same(course):
+def test_a_build_does_not_rewrite_unchanged_files(course):
     before = {p: p.stat().st_mtime_ns for p in (course / "release").rglob("*") if p.is_file()}
     build(ROOT, course, FEW)
     assert {p: p.stat().st_mtime_ns for p in (course / "release").rglob("*") if p.is_file()} == before
@@ -216,7 +216,7 @@ def checkout(tmp_path, course):
     return tmp_path
 
 
-def test_a_release_that_is_not_current_is_told_with_the_first_difference(checkout):
+def test_an_outdated_release_is_reported_with_the_first_difference(checkout):
     stage = STAGES[0]
     path = checkout / "course" / "release" / stage.assignment / f"{stage.module}.ipynb"
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -231,7 +231,7 @@ def test_a_release_that_is_not_current_is_told_with_the_first_difference(checkou
 
 
 @pytest.mark.parametrize(("damage", "reason"), [("remove", "is missing"), ("add", "is there, but is not built")])
-def test_a_missing_or_left_over_file_is_told(checkout, damage, reason):
+def test_a_missing_or_left_over_file_is_reported(checkout, damage, reason):
     folder = checkout / "course" / "release" / STAGES[0].assignment
     if damage == "remove":
         (folder / f"{STAGES[0].module}.ipynb").unlink()
@@ -251,7 +251,7 @@ def test_a_build_that_fails_changes_nothing(course, tmp_path):
     assert files_of(course) == before
 
 
-def test_cells_cannot_come_or_go_once_there_are_submissions(tmp_path):
+def test_cells_cannot_be_added_or_removed_after_the_first_submission(tmp_path):
     stage = GRADED_STAGES[0]
     shutil.copytree(ROOT / "solutions", tmp_path / "solutions")
     build(tmp_path, stages=(stage,))
@@ -266,7 +266,7 @@ def test_cells_cannot_come_or_go_once_there_are_submissions(tmp_path):
     assert stage.assignment in str(refused.value) and "submissions associated with it" in str(refused.value)
 
 
-def test_the_command_says_what_it_made_besides_and_where_and_says_it_once(tmp_path, monkeypatch, capsys):
+def test_the_command_names_the_other_files_that_it_made_once(tmp_path, monkeypatch, capsys):
     (tmp_path / "solutions").symlink_to(ROOT / "solutions")
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr("autograder.notebooks.build.build", lambda root: build(root, stages=FEW))

@@ -18,21 +18,21 @@ def run_check_cell(sources):
         exec(source, namespace)
 
 
-def test_it_says_what_passed_and_goes_back_to_the_folder(capsys):
+def test_it_reports_a_pass_and_returns_to_the_folder(capsys):
     here = os.getcwd()
     run_check_cell(SOLVED)
     assert capsys.readouterr().out.startswith("Passed: ")
     assert os.getcwd() == here
 
 
-def test_what_does_not_pass_is_said_without_a_traceback():
+def test_a_failure_is_shown_without_a_traceback():
     with pytest.raises(CheckFailed, match=r"^Not yet: ") as caught:
         run_check_cell({"gelu": "def gelu(x):\n    return x"})
     assert caught.value._render_traceback_() == str(caught.value).splitlines()
 
 
 @pytest.mark.parametrize("line", ["input('go? ')", "breakpoint()"])
-def test_nobody_is_asked_while_a_check_runs_as_in_grading(monkeypatch, capsys, line):
+def test_a_check_waits_for_no_input_as_in_grading(monkeypatch, capsys, line):
     asked = []
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt))
     monkeypatch.setattr("sys.breakpointhook", lambda: asked.append("breakpoint"))
@@ -48,7 +48,7 @@ def test_nobody_is_asked_while_a_check_runs_as_in_grading(monkeypatch, capsys, l
     assert len(asked) == 1  # the notebook's own are back
 
 
-def test_a_file_that_cannot_be_removed_is_no_failure_of_the_check(monkeypatch, capsys):
+def test_a_file_that_cannot_be_removed_does_not_fail_the_check(monkeypatch, capsys):
     """On Windows nobody removes a file that the student's code holds open."""
     real = tempfile.TemporaryDirectory._rmtree
 

@@ -16,7 +16,7 @@ def code(source, **more):
     return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], **more}
 
 
-def test_a_cell_keeps_what_it_says_it_is():
+def test_a_cell_keeps_its_metadata():
     marks = {"grade": False, "grade_id": "prefill", "solution": True}
     cell = code("x = 1", id="prefill", metadata={"nbgrader": marks, "tags": ["chart"]})
     (read,) = parse({"cells": [cell], "metadata": {}, "nbformat": 4}).cells
@@ -29,7 +29,7 @@ def test_line_ends_of_any_system_become_unix_ones():
     assert parse_document(data, "work.ipynb").cells[0].source == "a = 1\nb = 2\nc = 3"
 
 
-def test_marks_of_the_wrong_type_are_as_good_as_none():
+def test_metadata_of_the_wrong_type_is_ignored():
     cell = code("x", id=7, metadata={"nbgrader": {"grade_id": ["prefill"], "grade": "yes"}, "tags": "chart"})
     (read,) = parse({"cells": [cell]}).cells
     assert (read.grade_id, read.cell_id, read.is_grade, read.tags) == (None, None, False, ())
@@ -44,7 +44,7 @@ def test_marks_of_the_wrong_type_are_as_good_as_none():
         ({"kernelspec": {"name": "ir", "language": "R"}}, "R"),
     ],
 )
-def test_the_kernel_is_known_by_its_language(metadata, language):
+def test_the_kernel_is_recognized_by_its_language(metadata, language):
     assert parse({"cells": [], "metadata": metadata}).language == language
 
 
@@ -56,7 +56,7 @@ def test_the_kernel_is_known_by_its_language(metadata, language):
         (b'{"cells": [' + b"{}," * 20_000 + b"{}]}", "has 20001 cells, more than 20000"),
     ],
 )
-def test_what_is_no_notebook_is_refused_in_one_sentence(data, reason):
+def test_a_file_that_is_not_a_notebook_is_refused_in_one_sentence(data, reason):
     with pytest.raises(NotebookError) as refused:
         parse_document(data, "work.ipynb")
     message = str(refused.value)
@@ -83,7 +83,7 @@ def test_the_reason_is_one_line_that_can_be_printed_whatever_the_file_is_called(
     assert str(refused.value).isprintable() and "is not valid JSON" in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named_in_the_error(tmp_path):
     with pytest.raises(NotebookError, match=r"work\.ipynb is not there"):
         read_document(tmp_path / "work.ipynb")
 

@@ -46,7 +46,7 @@ def test_it_reads_like_a_module(stage):
     assert max(map(len, source.splitlines())) <= 120
 
 
-def test_stages_that_stand_on_no_other_have_none():
+def test_stages_that_need_no_earlier_one_have_none():
     assert given_source(STAGES[0]) is None
     assert given_source(GRADED_STAGES[0]) is None
 

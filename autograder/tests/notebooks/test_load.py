@@ -50,7 +50,7 @@ def test_setup_solutions_and_own_cells_are_run_and_nothing_else(notebook):
     assert sources(path) == ["import numpy", "def prefill(): pass", "helper = 1"]
 
 
-def test_a_check_cell_is_known_by_its_call_when_the_metadata_is_lost(notebook):
+def test_a_check_cell_without_metadata_is_recognized_by_its_call(notebook):
     assert sources(notebook(cell("x = 1"), cell('autograder.check("prefill-last")'))) == ["x = 1"]
 
 
@@ -114,14 +114,14 @@ def test_classes_work_as_in_any_module(notebook):
     assert autograder.load_notebook(notebook(cell(source, "entry"))).Entry([1]).token_ids == [1]
 
 
-def test_magics_do_not_stand_in_the_way(notebook):
+def test_magics_do_no_harm(notebook):
     path = notebook(
         cell("%matplotlib inline\nx = 1", "imports", "setup"), cell("def prefill():\n    return x", "prefill")
     )
     assert autograder.load_notebook(path).prefill() == 1
 
 
-def test_a_name_in_an_annotation_has_to_be_there_as_in_the_notebook(notebook):
+def test_a_name_in_an_annotation_must_be_defined_as_in_the_notebook(notebook):
     annotated = cell("def prefill(x: Undefined):\n    return x", "prefill")
     with pytest.raises(NotebookError, match="prefill cannot be run"):
         autograder.load_notebook(notebook(annotated))
@@ -155,7 +155,7 @@ def test_a_function_that_is_not_solved_says_so_when_it_is_asked_for(notebook):
         _ = mine.decode_step
 
 
-def test_a_function_that_is_not_there_is_named_with_those_that_are(notebook):
+def test_a_missing_function_is_named_with_those_that_exist(notebook):
     mine = autograder.load_notebook(notebook(cell("def prefill():\n    return 1", "prefill")))
     with pytest.raises(AttributeError, match="does not define attend; it defines prefill"):
         _ = mine.attend

@@ -90,14 +90,14 @@ def test_students_get_a_stub_for_each_solution(read):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_cell(read, script, reason):
+def test_a_wrong_header_is_refused_with_its_cell(read, script, reason):
     with pytest.raises(BuildError) as refused:
         read(script)
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_check_of_another_stage_is_told_its_stage(read, monkeypatch):
+def test_a_check_of_another_stage_is_named_with_its_stage(read, monkeypatch):
     elsewhere = Check("kv-cache", "cache-grows", 1, "The cache grows", lambda s, c: None)
     monkeypatch.setattr("autograder.judge.framework.find_check", lambda check_id: elsewhere)
     with pytest.raises(BuildError, match="the check 'cache-grows', which belongs to kv-cache"):

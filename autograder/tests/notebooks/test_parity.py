@@ -28,7 +28,7 @@ def told(path):
     return [one.sentence for one in of_notebook(path)]
 
 
-def test_a_helper_from_a_chart_cell_is_told_with_both_cells(tmp_path):
+def test_a_helper_from_a_chart_cell_is_reported_with_both_cells(tmp_path):
     path = saved(tmp_path, ("def helper(n):\n    return n", CHART), ("def kv(n):\n    return helper(n)", SOLUTION))
     assert told(path) == [
         "The cell bytes uses helper, which cell 1 defines, a cell that grading does not run. Define helper in bytes, "
@@ -36,19 +36,19 @@ def test_a_helper_from_a_chart_cell_is_told_with_both_cells(tmp_path):
     ]
 
 
-def test_a_helper_in_a_check_cell_is_told(tmp_path):
+def test_a_helper_in_a_check_cell_is_reported(tmp_path):
     path = saved(tmp_path, (f"def helper(n):\n    return n\n{CALL}", CHECK), ("kv = lambda n: helper(n)", SOLUTION))
     assert len(told(path)) == 1
 
 
-def test_a_file_beside_the_notebook_is_told(tmp_path):
+def test_a_file_beside_the_notebook_is_reported(tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\n")
     (tmp_path / "given.py").write_text("y = 1\n")
     path = saved(tmp_path, ("import mine, json\nfrom given import y\ndef kv(n):\n    return mine.x", SOLUTION))
     assert told(path) == ["The cell bytes imports mine.py, which grading does not have: put it into the notebook."]
 
 
-def test_a_function_that_is_bound_again_later_is_told(tmp_path):
+def test_a_function_that_is_bound_again_later_is_reported(tmp_path):
     path = saved(tmp_path, ("def kv(n):\n    return 0", SOLUTION), ("def kv(n):\n    return n", CHART))
     assert told(path) == [
         "Cell 2 binds kv again, after bytes. Grading takes the one in bytes: give the other another name."
@@ -72,16 +72,16 @@ def test_a_function_that_is_bound_again_later_is_told(tmp_path):
         ],  # a copy, of which others tell
     ],
 )
-def test_what_grading_has_is_not_told(tmp_path, cells):
+def test_what_grading_has_is_not_reported(tmp_path, cells):
     assert told(saved(tmp_path, *cells)) == []
 
 
 @pytest.mark.parametrize("stage", [s for s in STAGES if s.graded], ids=lambda s: s.name)
-def test_nothing_is_told_of_the_courses_own_notebooks(stage):
+def test_nothing_is_reported_about_the_courses_own_notebooks(stage):
     assert told(ROOT / "course" / "release" / stage.assignment / f"{stage.module}.ipynb") == []
 
 
-def test_the_notebooks_check_says_so_before_it_says_passed(tmp_path, monkeypatch):
+def test_a_check_in_the_notebook_reports_it_before_it_passes(tmp_path, monkeypatch):
     """In JupyterLab, which tells the kernel where its notebook is."""
     path = saved(
         tmp_path,

@@ -39,7 +39,7 @@ def without_landlock(monkeypatch):
 
 
 @in_bubblewrap
-def test_bubblewrap_is_the_first_choice_and_found_where_path_is_a_short_one(monkeypatch):
+def test_bubblewrap_is_the_first_choice_and_found_even_with_a_short_path(monkeypatch):
     expected = shutil.which("bwrap")
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(module, "_USUAL_FOLDERS", ("/nowhere", os.path.dirname(expected)))
@@ -61,7 +61,7 @@ def test_landlock_is_the_next(without_bubblewrap):
     assert found.why == "bubblewrap (bwrap) is not installed"
 
 
-def test_then_there_are_limits_alone_which_is_said_in_one_sentence(without_bubblewrap, without_landlock):
+def test_without_both_there_are_only_limits_which_is_reported_in_one_sentence(without_bubblewrap, without_landlock):
     found = find_isolation()
     assert found.mode == "limits" and not found.sandboxed
     assert found.missing.startswith("Not sandboxed: bubblewrap (bwrap) is not installed and ")
@@ -87,7 +87,7 @@ def test_a_mode_that_works_may_be_asked_for(mode, monkeypatch):
         ("chroot", "AUTOGRADER_SANDBOX=chroot is no sandbox; choose bubblewrap, landlock, limits, or unset it."),
     ],
 )
-def test_one_that_does_not_is_refused(asked, sentence, monkeypatch, without_bubblewrap, without_landlock):
+def test_a_mode_that_does_not_work_is_refused(asked, sentence, monkeypatch, without_bubblewrap, without_landlock):
     monkeypatch.setenv("AUTOGRADER_SANDBOX", asked)
     with pytest.raises(SandboxMissing) as raised:
         find_isolation()
@@ -108,14 +108,14 @@ def expect(isolation, uid, **said):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="root is of Unix")
-def test_root_grades_only_in_a_sandbox_unless_it_is_told_otherwise():
+def test_root_grades_only_in_a_sandbox_unless_the_course_allows_it():
     with pytest.raises(SandboxMissing, match=r"Root grades only in a sandbox: there is neither; .*allow_unsandboxed"):
         expect(LIMITS, 0)
     expect(LIMITS, 0, unsandboxed=True)
     expect(LIMITS, 1000)
 
 
-def test_who_requires_a_sandbox_has_one(monkeypatch):
+def test_nothing_is_graded_without_a_required_sandbox(monkeypatch):
     for uid in (0, 1000):
         with pytest.raises(SandboxMissing, match=r"^Not sandboxed: there is neither; .* requires the sandbox\.$"):
             expect(LIMITS, uid, sandbox=True, unsandboxed=True)
@@ -127,7 +127,7 @@ def test_who_requires_a_sandbox_has_one(monkeypatch):
 
 
 @in_bubblewrap
-def test_a_machine_that_is_too_slow_to_try_bubblewrap_is_told_of_as_one_without(monkeypatch):
+def test_a_machine_too_slow_to_try_bubblewrap_counts_as_one_without_it(monkeypatch):
     monkeypatch.setattr(module, "PROBE_SECONDS", 0.0001)
     assert "bubblewrap is installed but did not start within 0.0001 s" in find_isolation().why
 

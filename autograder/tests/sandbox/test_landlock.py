@@ -73,7 +73,7 @@ def test_what_each_version_allows(abi, tmp_path):
     assert set(json.loads(done.stdout)) == expected
 
 
-def test_of_a_newer_version_only_what_is_known_is_used(monkeypatch):
+def test_only_the_known_rights_of_a_newer_version_are_used(monkeypatch):
     class Kernel:
         syscall = staticmethod(lambda *arguments: 12)
 

@@ -45,14 +45,14 @@ def frame(body):
     return struct.pack(">I", len(body)) + body
 
 
-def test_frames_come_through_in_both_directions_and_in_their_order(ends):
+def test_frames_arrive_in_both_directions_and_in_order(ends):
     ends.pipes.send(frame(b"question"), soon())
     assert os.read(ends.requests, 100) == frame(b"question")
     os.write(ends.replies, frame(b"one") + frame(b"") + frame(b"three"))
     assert [ends.pipes.receive(soon()) for _ in range(3)] == [b"one", b"", b"three"]
 
 
-def test_a_frame_longer_than_the_pipe_comes_through(ends):
+def test_a_frame_longer_than_the_pipe_arrives(ends):
     body = os.urandom(2**20)
 
     def worker():
@@ -76,7 +76,7 @@ def test_a_worker_that_does_not_read_does_not_stop_the_grader(ends):
     assert time.monotonic() < deadline + 5
 
 
-def test_a_worker_that_says_nothing_has_until_the_deadline(ends):
+def test_a_silent_worker_has_until_the_deadline(ends):
     deadline = soon()
     with pytest.raises(TimeoutError):
         ends.pipes.receive(deadline)
@@ -84,7 +84,7 @@ def test_a_worker_that_says_nothing_has_until_the_deadline(ends):
 
 
 @pytest.mark.parametrize(("piece", "pause"), [(b"\0", 0.05), (bytes(2**16), 0.0)])
-def test_a_frame_that_goes_on_and_on_has_until_the_deadline(ends, piece, pause):
+def test_an_endless_frame_has_until_the_deadline(ends, piece, pause):
     os.write(ends.replies, struct.pack(">I", protocol.MAX_FRAME_BYTES))
     stop = threading.Event()
     os.set_blocking(ends.replies, False)
@@ -109,7 +109,7 @@ def test_a_frame_that_goes_on_and_on_has_until_the_deadline(ends, piece, pause):
         thread.join()
 
 
-def test_the_end_of_the_stream_is_told_from_a_frame_cut_off(ends):
+def test_the_end_of_the_stream_differs_from_a_frame_cut_off(ends):
     os.write(ends.replies, frame(b"last"))
     ends.close("replies")
     assert ends.pipes.receive(soon()) == b"last"
@@ -119,7 +119,7 @@ def test_the_end_of_the_stream_is_told_from_a_frame_cut_off(ends):
 @pytest.mark.parametrize(
     "start", [b"\0\0", struct.pack(">I", 9) + b"half", struct.pack(">I", protocol.MAX_FRAME_BYTES + 1)]
 )
-def test_what_is_no_frame_is_an_error(ends, start):
+def test_invalid_frames_are_errors(ends, start):
     os.write(ends.replies, start)
     ends.close("replies")
     with pytest.raises(protocol.ProtocolError):

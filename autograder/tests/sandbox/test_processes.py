@@ -47,7 +47,7 @@ FOUND = """[
 BEFORE = "import builtins, math, os, sys, numpy"
 
 
-def test_nothing_of_a_process_is_there_for_the_next(processes):
+def test_the_next_process_inherits_nothing(processes):
     begin(processes, LITTER).close()
     with begin(processes) as worker:
         assert ask(worker, FOUND, BEFORE) == [False] * 5 + [[]]
@@ -68,7 +68,7 @@ READ_ONLY = "struct.pack('<I' + 'HHI' * 3, 2, 1, 5, 2**32 - 1, 4, 5, 2**32 - 1, 
         "for n in range(2000): open(f'{n:0100}', 'w').close()",
     ],
 )
-def test_nothing_of_the_folder_itself_is_changed_for_the_next(sandbox, change):
+def test_the_folder_itself_is_unchanged_for_the_next_process(sandbox, change):
     state = "[os.listdir(), os.stat('.').st_mode, os.stat('.').st_size, os.stat('.').st_nlink, os.listxattr('.')]"
     with begin(sandbox) as worker:
         first = ask(worker, state)
@@ -91,7 +91,7 @@ def test_without_the_system_call_filter_each_process_has_a_sandbox_of_its_own():
     sandbox.close()
 
 
-def test_a_worker_goes_on_in_a_process_in_which_no_cell_has_run(processes):
+def test_a_worker_continues_in_a_process_in_which_no_cell_has_run(processes):
     with begin(processes, LITTER + "\nthere = 1") as worker:
         first = ask(worker, "os.getpid()")
         worker.begin_anew()
@@ -120,7 +120,7 @@ def test_a_sandbox_is_empty_and_used_again_after_a_process_that_ended_badly(sand
     assert sandbox._process.pid == server
 
 
-def test_a_sandbox_that_the_system_ended_is_started_again(sandbox):
+def test_a_sandbox_that_the_system_ended_is_restarted(sandbox):
     begin(sandbox).close()
     os.kill(sandbox._process.pid, signal.SIGKILL)
     sandbox._process.wait()
@@ -137,7 +137,7 @@ def test_a_sandbox_that_the_system_ended_is_started_again(sandbox):
         "import os; os.closerange(3, 100)\nwhile True: pass",
     ],
 )
-def test_after_one_that_ended_badly_there_is_another(processes, end):
+def test_a_sandbox_that_ended_badly_is_replaced(processes, end):
     worker = Worker(processes=processes, call_seconds=0.5)
     with pytest.raises(WorkerGone):
         worker.run_cell(Cell("end", end))
@@ -154,7 +154,7 @@ def test_after_one_that_ended_badly_there_is_another(processes, end):
     ],
     ids=["a folder that cannot be looked into", "folders in folders"],
 )
-def test_what_is_hard_to_remove_is_not_there_either(sandbox, litter):
+def test_files_that_are_hard_to_remove_are_removed(sandbox, litter):
     begin(sandbox, f"import os\n{litter}").close()
     with begin(sandbox) as worker:
         assert ask(worker, "os.listdir()") == []
@@ -180,7 +180,7 @@ def test_what_is_hard_to_remove_is_not_there_either(sandbox, litter):
         "fcntl.ioctl(socket.socketpair()[0], 0x8901, struct.pack('i', os.getppid()))",
     ],
 )
-def test_what_it_was_forked_from_is_out_of_its_reach(sandbox, reach):
+def test_a_process_cannot_reach_its_server(sandbox, reach):
     with begin(sandbox) as worker:
         error = ask(worker, reach, "import fcntl, os, signal, socket, struct")
     assert error["type"] == "PermissionError" or "Read-only file system" in error["message"], error
@@ -207,7 +207,7 @@ def opened():
 
 
 @filtered
-def test_the_processors_of_the_next_are_not_fewer(sandbox):
+def test_the_next_process_has_all_processors(sandbox):
     mine = "sorted(os.sched_getaffinity(0))"
     with begin(sandbox) as worker:
         first = ask(worker, mine)
@@ -226,7 +226,7 @@ def test_the_processors_of_the_next_are_not_fewer(sandbox):
         ("SALT = hash('salt')\ndef key(ids): return SALT", True),
     ],
 )
-def test_code_that_hashes_is_noticed_wherever_it_stands(code, hashes):
+def test_code_that_hashes_is_noticed_anywhere(code, hashes):
     """Such code goes on in a process that has another secret for hashes."""
     with Worker() as worker:
         assert worker.run_cell(Cell("key", code)) is None
@@ -234,7 +234,7 @@ def test_code_that_hashes_is_noticed_wherever_it_stands(code, hashes):
 
 
 @in_bubblewrap
-def test_a_process_reaches_itself():
+def test_a_process_can_reach_itself():
     with Worker(isolation=ISOLATIONS["bubblewrap"]) as worker:
         assert ask(worker, "len(os.listdir('/proc/self/fd')) > 2")
 
@@ -250,7 +250,7 @@ def test_what_differs_by_chance_differs(processes):
     assert all(a != b for a, b in zip(*drawn, strict=True))
 
 
-def test_text_hashes_otherwise_where_that_is_asked_for(processes):
+def test_strings_have_other_hashes_on_request(processes):
     with begin(processes) as worker:
         first = ask(worker, "hash('text')")
         worker.begin_anew(other_hashes=True)

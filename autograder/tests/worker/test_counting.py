@@ -116,7 +116,7 @@ def test_each_way_of_multiplying_is_counted_and_changes_no_result(work, product)
 
 @pytest.mark.parametrize("work", [CACHED, RECOMPUTED])
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
-def test_where_no_product_is_seen_the_next_best_evidence_counts(work, rows):
+def test_without_products_the_next_best_evidence_counts(work, rows):
     product = "x @ np.array(p.weight)"
     assert count(inlined(work, product, rows))[1] == work
     seen = None if "asarray" in rows else work
@@ -154,7 +154,7 @@ def test_calls_are_counted_once_whoever_calls_whom():
 
 
 @pytest.mark.parametrize("attend", ["attend", "look_back"])
-def test_a_cache_that_is_a_list_is_taken_for_neither_rows_nor_ids(attend):
+def test_a_cache_that_is_a_list_counts_as_neither_rows_nor_ids(attend):
     source = """
 import numpy as np
 class ModelCache(list): pass
@@ -211,7 +211,7 @@ def generate(prompt_ids, n_new, weights):
         student.counted_ids("generate", PROMPT, N_NEW, MODEL)
 
 
-def test_the_functions_are_the_students_own_again_afterwards():
+def test_the_students_functions_are_restored_afterwards():
     source = (
         "def prefill(ids, weights, cache): raise ValueError\ndef generate(*args): return [prefill([1], None, None)]"
     )
@@ -369,7 +369,7 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
     assert tokens == 3 + len(PROMPT) + 3
 
 
-def test_given_is_as_it_was_afterwards(given_of_stage_4):
+def test_given_is_restored_afterwards(given_of_stage_4):
     before = dict(sys.modules["given"].__dict__)
     test_honest_use_of_the_given_functions_is_counted_once(None, HONEST["given's functions"])
     assert sys.modules["given"].__dict__ == before

@@ -102,7 +102,7 @@ def test_a_size_is_two_numbers_or_nothing(size):
     assert kept(shown({"image/png": text_of(png())}, {"image/png": size}))[0]["metadata"] == {}
 
 
-def test_what_a_terminal_or_a_page_would_obey_is_taken_out():
+def test_control_characters_are_removed():
     assert kept(stream("\x1b[31mred\x1b[0m \x07\x00\u202edlrow\ud800 \x9b31m é 中\t.\r\n"))[0]["text"] == (
         "red dlrow 31m é 中\t.\n"
     )
@@ -133,7 +133,7 @@ def bytes_of(outputs):
         [shown({"image/png": text_of(png(more=chunk(b"tEXt", bytes(600_000))))})],
     ],
 )
-def test_there_is_an_end_to_what_is_kept_of_a_cell(messages):
+def test_the_size_of_a_cells_outputs_is_limited(messages):
     outputs = kept(*messages)
     assert bytes_of(outputs) <= MAX_CELL + len(CUT)
     assert len(outputs) <= MAX_CELL / 100 + 1
@@ -145,7 +145,7 @@ def test_a_picture_of_nearly_100_kb_fits():
     assert [set(o["data"]) for o in outputs] == [{"image/png", "text/plain"}]
 
 
-def test_what_was_kept_is_kept_whole_a_second_time():
+def test_kept_outputs_are_kept_whole_a_second_time():
     first = Kept()
     for message in ([stream("é\r" * 30_000)], [shown({"text/plain": "y" * 20_000})], [stream("x\n" * 50_000)]):
         first.add(*message[0])
@@ -160,5 +160,5 @@ def test_what_was_kept_is_kept_whole_a_second_time():
      {"data": {"image/png": {"a": 1}}}, {"data": {"image/png": None}, "metadata": {"image/png": [1]}},
      {"name": {"a": 1}, "text": None}, {"name": np.zeros(3), "text": np.zeros(3)}],
 )  # fmt: skip
-def test_no_output_is_too_odd(kind, content):
+def test_odd_outputs_never_raise(kind, content):
     assert all(o["output_type"] == "stream" for o in kept((kind, content)))

@@ -73,7 +73,7 @@ def test_results_come_back_as_plain_arrays_and_ids(student):
         ("no_list", r"is not a list of token ids but int\.$"),
     ],
 )
-def test_what_is_no_list_of_ids_is_described_and_is_no_refusal(student, name, what):
+def test_a_result_that_is_not_a_list_of_ids_is_described_and_is_not_a_refusal(student, name, what):
     with pytest.raises(StudentError, match=what) as caught:
         student.ids(name)
     assert not caught.value.refusal
@@ -89,7 +89,7 @@ def test_an_expected_error_must_be_a_value_or_index_error(student):
     assert "line 6 of functions" in student.error_in(caught.value.detail).look
 
 
-def test_an_unwritten_function_is_not_taken_for_a_refusal(student):
+def test_an_unwritten_function_does_not_count_as_a_refusal(student):
     with pytest.raises(StudentError) as caught:
         student.expect_error("stub", what="anything")
     assert caught.value.stub
@@ -101,7 +101,7 @@ def test_a_changed_argument_fails_the_check_that_watches_the_function(student):
         student.ids("spoil", [1, 2])
 
 
-def test_a_changed_argument_costs_no_other_check(student):
+def test_a_changed_argument_fails_no_other_check(student):
     student.watched = frozenset({"double"})
     ids = [1, 2]
     assert student.ids("spoil", ids) == [1, 2, 0]
@@ -186,7 +186,7 @@ def test_a_magic_with_options_runs_its_code(magic):
         assert Student(worker.request).ids("called") == [0 if "undefined" in magic else 1]
 
 
-def test_a_negative_number_is_no_option():
+def test_a_negative_number_is_not_an_option():
     with Worker() as worker:
         assert (
             worker.run_cell(Cell("magic", "import builtins\n%time builtins.kept = -1\n%timeit -1 * builtins.kept"))
@@ -208,14 +208,14 @@ def test_annotations_are_evaluated_as_in_a_notebook_until_a_cell_imports_them_fr
         assert worker.run_cell(Cell("cell 4", annotated)) is None
 
 
-def test_an_interrupt_reaches_whoever_runs_a_check_in_the_notebook():
+def test_an_interrupt_reaches_the_user_who_runs_a_check_in_the_notebook():
     namespace = {}
     exec("def forward(ids, weights): raise KeyboardInterrupt", namespace)
     with pytest.raises(KeyboardInterrupt):
         run_check(find_check("forward-recompute"), local_student(namespace), 0)
 
 
-def test_a_kernel_that_ends_is_told_with_the_cell():
+def test_a_kernel_that_ends_is_reported_with_the_cell():
     with Worker() as worker, pytest.raises(WorkerGone, match=r"ended while running scratch \(exit status 0\)"):
         worker.run_cell(Cell("scratch", "import os; os._exit(0)"))
 
@@ -256,7 +256,7 @@ def test_a_forged_reply_ends_the_worker_and_nothing_else(attack):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="finds its pipe through /proc")
-def test_a_reply_that_was_never_asked_for_is_not_taken_for_an_answer():
+def test_an_unrequested_reply_does_not_count_as_an_answer():
     """A student who writes replies ahead of the questions gets no answer accepted."""
     forged = "import msgpack\nbody = msgpack.packb({'value': [1, 2, 3]})\n"
     with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
@@ -275,7 +275,7 @@ def test_a_reply_that_was_never_asked_for_is_not_taken_for_an_answer():
         "'changed': np.zeros(2)",
     ],
 )
-def test_a_malformed_reply_ends_the_worker_and_is_no_error_of_the_graders(wrong):
+def test_a_malformed_reply_ends_the_worker_but_not_the_grader(wrong):
     forge = (
         "import numpy as np, autograder.worker.protocol as p\nreal = p.encode\ndef f(ids): return [1]\n"
         f"p.encode = lambda r: real({{**r, {wrong}}})"
@@ -285,7 +285,7 @@ def test_a_malformed_reply_ends_the_worker_and_is_no_error_of_the_graders(wrong)
         Student(worker.request).ids("f", [1])
 
 
-def test_a_process_that_is_killed_is_said_to_be():
+def test_a_killed_process_is_reported():
     with Worker() as worker, pytest.raises(WorkerGone, match="signal SIGSEGV"):
         worker.run_cell(Cell("crash", "import ctypes\nctypes.string_at(0)"))
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-MODEL_VARIABLE = "AUTOGRADER_MODEL"  # environment variable: the model that is meant where none is named
+MODEL_VARIABLE = "AUTOGRADER_MODEL"  # environment variable: the default model
 
 
 def chosen_model() -> str:
-    """The name or the path of the model that is meant where none is named: "tiny", unless the environment has one."""
+    """The name or path of the default model: "tiny", unless the environment names one."""
     return os.environ.get(MODEL_VARIABLE) or "tiny"
 
 
@@ -64,7 +64,7 @@ _FIXED: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 
 def config_from_hf(settings: Mapping[str, Any], source: str = "config.json") -> GPT2Config:
-    """The config of a Hugging Face config.json; ModelError where the file describes anything but a plain GPT-2."""
+    """The config in a Hugging Face config.json; raises ModelError if it describes anything but a plain GPT-2."""
     model_type = settings.get("model_type")
     if model_type != "gpt2":
         raise ModelError(f"{source}: model_type is {model_type!r}, and only 'gpt2' can be read")

@@ -1,4 +1,4 @@
-"""load_model: from a name or a folder to weights, without a second copy of the file in memory."""
+"""load_model: loads weights from a name or a folder, without a second copy of the file in memory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def load_model(name_or_path: str | Path | None = None) -> Weights:
     Without an argument it is the model named by the environment variable AUTOGRADER_MODEL, else "tiny".
     "gpt2-shape" (and so on) are random weights of the published shape, for timing without a download.
 
-    NumPy uses one thread after a small model was loaded, unless the environment says how many: its matrices are too
-    small to be shared out, and times would say more about what else the machine does.
+    After a small model is loaded, NumPy uses one thread, unless the environment says how many: the matrices are too
+    small to divide among threads, and times would depend on other work on the machine.
     """
     name = resolve_name(name_or_path)
     if name in SHAPES:
@@ -43,20 +43,20 @@ def load_model(name_or_path: str | Path | None = None) -> Weights:
 
 
 def resolve_name(name_or_path: str | Path | None) -> str:
-    """The name or path that is meant when it may be left out."""
+    """The given name or path, or the default."""
     if name_or_path is None:
         name_or_path = chosen_model()
     return os.fspath(name_or_path)
 
 
 def absolute_name(name_or_path: str | Path | None) -> str:
-    """The same model for a process with another folder and another home: a path, for all that lies in a folder."""
+    """A name of the model for a process with another folder and home directory: a path, if the model has a folder."""
     name = resolve_name(name_or_path)
     return name if name == "tiny" or name in SHAPES else str(model_folder(name).resolve())
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model given by name or path; ModelError says what to do when it is not there."""
+    """The folder of a model given by name or path; raises ModelError, with the remedy, if there is none."""
     if name == "tiny":
         return _tiny_folder()
     if name in PUBLISHED:
@@ -84,7 +84,7 @@ def fetched_folder(name: str) -> Path:
 
 
 def is_fetched(name: str) -> bool:
-    """Whether a published model is there whole: its config.json is written last."""
+    """Whether a published model is complete: its config.json is written last."""
     return (fetched_folder(name) / "config.json").is_file()
 
 
@@ -125,7 +125,7 @@ def read_config(folder: Path) -> GPT2Config:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; ModelError when it is missing or no such thing."""
+    """A JSON object from a file; raises ModelError if the file is missing or holds something else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -140,7 +140,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """model.safetensors, or the files that model.safetensors.index.json lists when a large model is in several."""
+    """model.safetensors, or the files that model.safetensors.index.json lists for a large model."""
     path, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if path.exists():
         return [path]

@@ -17,8 +17,8 @@ BATCH = 2**17  # numbers that are drawn at once
 def random_model(config: GPT2Config, seed: int) -> Weights:
     """Weights that depend on the config and the seed alone, to the bit, on every platform.
 
-    Trained models forgive many mistakes; these are drawn so that none is forgiven. Embeddings of position
-    and of token are of one size, so a wrong position changes a logit as much as a wrong token. Attention
+    Trained models hide many mistakes; these weights are drawn so that every mistake shows. Position and
+    token embeddings have the same size, so a wrong position changes a logit as much as a wrong token. Attention
     scores spread by about 2, so it matters which keys are seen. Each block adds about as much to the
     residual stream as the embeddings brought. No bias is 0 and no layer norm the identity, so that one
     left out shows. Logits spread by about 2.
@@ -42,7 +42,7 @@ def random_model(config: GPT2Config, seed: int) -> Weights:
 
 
 class _Tensor(NamedTuple):
-    """Where a tensor's numbers are among those drawn together, and what is made of them."""
+    """The range of a tensor's numbers among those drawn together, and how they are transformed."""
 
     name: str
     shape: tuple[int, ...]
@@ -54,7 +54,7 @@ class _Tensor(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _batches(config: GPT2Config) -> list[list[_Tensor]]:
-    """The tensors in their order, in the batches that are drawn at once: a small model is one, a large tensor one."""
+    """The tensors in order, in batches that are drawn at once: a whole small model, or one large tensor."""
     batches: list[list[_Tensor]] = [[]]
     for name, shape in tensor_shapes(config).items():
         begin = batches[-1][-1].end if batches[-1] else 0

@@ -28,8 +28,8 @@ def map_tensors(
 ) -> dict[str, np.ndarray]:
     """The wanted tensors of a safetensors file, as read-only arrays that lie in the file: float32 or float16.
 
-    widen_bfloat16: whether bfloat16, which NumPy does not have, is copied to float32; an error without it.
-    ModelError when the file is not whole, or when a wanted tensor has another dtype.
+    widen_bfloat16: copy bfloat16, which NumPy does not have, to float32; otherwise it is an error.
+    Raises ModelError if the file is incomplete, or if a wanted tensor has another dtype.
     """
     try:
         with path.open("rb") as file:

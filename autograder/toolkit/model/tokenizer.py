@@ -89,7 +89,7 @@ def load_tokenizer(name_or_path: str | Path | None = None) -> Tokenizer:
 def load_both(name_or_path: str | Path | None = None) -> tuple[Weights, Tokenizer]:
     """A model's weights and its tokenizer, to read and write text with.
 
-    Where a published model was not fetched, a sentence says so and the small one takes its place.
+    If a published model was not fetched, a sentence says so and the small one is loaded instead.
     """
     name = resolve_name(name_or_path)
     if name in PUBLISHED and not is_fetched(name):
@@ -99,7 +99,7 @@ def load_both(name_or_path: str | Path | None = None) -> tuple[Weights, Tokenize
 
 
 def _byte_of_character() -> dict[str, int]:
-    """GPT-2 writes each byte as one printable character: itself where it is one, else one from 256 on."""
+    """GPT-2's printable character for each byte: the byte itself if it is printable, otherwise one from 256 on."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [b for b in range(256) if b not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}

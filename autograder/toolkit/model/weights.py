@@ -1,7 +1,7 @@
 """The weights of a GPT-2 as a small tree of frozen dataclasses under GPT-2's own names.
 
-Every array is float32 and lies in memory that nobody can write to (a file mapped read-only, or bytes), so
-``weights.wpe[0] = 0`` raises, and so does an attempt to make the array writeable first.
+Every array is float32 in read-only memory (a file mapped read-only, or bytes), so ``weights.wpe[0] = 0`` raises, and so
+does an attempt to make the array writeable first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from autograder.toolkit.model.config import GPT2Config, ModelError
 
 
 def immutable(array: np.ndarray) -> np.ndarray:
-    """The array as float32 in memory that cannot be written to; the very same object when it is that already."""
+    """The array as float32 in read-only memory; the same object if it is that already."""
     array = np.asarray(array)
     good = array.dtype == np.float32 and array.dtype.isnative and array.flags.c_contiguous and array.flags.aligned
     if good and _in_immutable_memory(array):
@@ -36,7 +36,7 @@ def _in_immutable_memory(array: np.ndarray) -> bool:
 
 
 class Node:
-    """What the parts of the tree share: their arrays are made immutable, also after a copy or a pickle."""
+    """The base of the parts of the tree: makes their arrays immutable, also after a copy or a pickle."""
 
     def __post_init__(self) -> None:
         for name, value in tuple(self.__dict__.items()):
@@ -161,10 +161,10 @@ def named_tensors(
     plain_name: Callable[[str], str | None],
     tie: tuple[str, str] | None,
 ) -> dict[str, np.ndarray]:
-    """The expected tensors, in their order; one ModelError names all that is missing, unknown, twice there, mis-shaped.
+    """The expected tensors, in order; one ModelError names all that are missing, unknown, duplicated or mis-shaped.
 
-    plain_name: a file's name for a tensor as `expected` has it; None for what is no weight.
-    tie: the name of an output head that a file may hold as well, and of the tensor that it must equal.
+    plain_name: converts a file's name for a tensor to the one in `expected`; None for anything but a weight.
+    tie: the name of an output head that a file may also hold, and of the tensor that it must equal.
     """
     found: dict[str, np.ndarray] = {}
     problems: list[str] = []

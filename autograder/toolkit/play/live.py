@@ -1,4 +1,4 @@
-"""Text and tables that grow while they are computed: a text as it is written, two that race, a line of requests."""
+"""Output that grows while it is computed: one text, several texts that race, or a table of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRAPPED = "white-space:pre-wrap;word-break:normal"  # JupyterLab's own style br
 
 
 class _Page:
-    """One output that is written anew; plain text where there is no notebook, and then only at the end."""
+    """One output that is replaced as it grows; outside a notebook, plain text printed once at the end."""
 
     def __init__(self) -> None:
         from IPython import get_ipython
@@ -41,7 +41,7 @@ class _Page:
 
 
 def stream(tokenizer: Any, prompt_ids: Iterable[int], new_ids: Iterator[int]) -> None:
-    """Show a text while it is written: the prompt, then each id as `new_ids` yields it."""
+    """Show a text while it is generated: the prompt, then each id as `new_ids` yields it."""
     page, prompt, ids = _Page(), tokenizer.decode(list(prompt_ids)), []
 
     def show(last: bool = False) -> None:
@@ -72,10 +72,10 @@ class _Lane:
 
 
 def race(tokenizer: Any, lanes: Mapping[str, Iterator[int]]) -> dict[str, float]:
-    """Let several writers race; gives each one's own seconds.
+    """Let several generators race; returns the seconds of each.
 
-    lanes: for each name, an iterator that yields token ids. Each has a clock of its own, which runs only while it
-    computes; the one whose clock is behind goes next. So the race is as fair as if each had a machine to itself.
+    lanes: for each name, an iterator that yields token ids. Each has its own clock, which runs only while it computes;
+    the one with the earliest clock goes next. So the race is as fair as if each had its own machine.
     """
     page, running = _Page(), {name: _Lane(iter(steps)) for name, steps in lanes.items()}
 
@@ -101,7 +101,7 @@ def race(tokenizer: Any, lanes: Mapping[str, Iterator[int]]) -> dict[str, float]
 
 
 def live_table(rows: Iterable[Mapping[str, Any]], last_line: str = "") -> list[dict[str, Any]]:
-    """Show a table that grows by a row whenever `rows` yields one; gives all rows.
+    """Show a table that grows by a row whenever `rows` yields one; returns all rows.
 
     rows: dicts with the same keys, the column headings. last_line: a sentence below it, which may name sums of number
     columns in braces, such as "{computed} of {tokens} tokens were computed".

@@ -25,7 +25,7 @@ def _content(stage: str) -> Any:
 
 
 def puzzle(stage: str) -> Puzzle:
-    """The bug to find of a stage, such as "kv-cache"; the last line of a cell shows it."""
+    """A stage's bug to find, such as that of "kv-cache"; the last line of a cell shows it."""
     content = _content(stage)
     return Puzzle(content.broken, content.STORY, content.numbers(), content.CAUSE)
 

@@ -1,4 +1,4 @@
-"""An output that is widgets where they run, and something that stands still everywhere else."""
+"""An output that is a widget where widgets run, and static everywhere else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Shown:
-    """The last line of a cell. Subclasses fill `box` with ipywidgets and say what stands in their place."""
+    """The value of a cell's last line. Subclasses fill `box` with ipywidgets and define the static output."""
 
     box: Any  # an ipywidgets widget
 

@@ -1,1 +1,1 @@
-"""One file a stage: a function with a bug to find, and questions with choices. None of it is graded."""
+"""One file per stage: a function with a bug to find, and multiple-choice questions. None of it is graded."""
