@@ -46,7 +46,7 @@ POSITIONS_RESET = define(
     "positions-reset",
     "positions reset to 0",
     "It looks as if the new tokens were given positions 0, 1, 2, ... again. They continue after the cached ones: the "
-    "first new token stands at the number of tokens before it.",
+    "first new token's position is the number of tokens before it.",
     look="the positions of the new tokens",
 )
 
@@ -56,7 +56,7 @@ def positions_shifted(k: int) -> Bug:
     key = f"positions-shifted-{k:+d}"
     sentence = (
         f"The positions look shifted by {k:+d}: every new token uses the row of wpe that is {abs(k)} too "
-        f"{'far on' if k > 0 else 'early'}."
+        f"{'late' if k > 0 else 'early'}."
     )
     return BUGS.setdefault(key, Bug(key, f"positions shifted by {k:+d}", sentence, POSITIONS_RESET.look))
 

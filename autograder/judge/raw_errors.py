@@ -25,14 +25,17 @@ _SHORTER = (  # NumPy's messages, rewritten without its internal terms
     ),
 )
 _MEANINGS = (
-    ("'NoneType'", "a value is None there, as of a function without return, or keys before the first append"),
+    (
+        "'NoneType'",
+        "a value is None there, such as the result of a function without return, or keys before the first append",
+    ),
     (
         "could not be broadcast",
         "the shapes must agree from the last axis on, or be 1 there: a mean or sum keeps its axis with keepdims=True, "
         "and a mask has a row for each query and a column for each key",
     ),
     ("could not broadcast input array", "the array does not fit into the place that it is assigned to"),
-    ("has no axis", "a number or None stands there, as of a function without return"),
+    ("has no axis", "a number or None is used there, such as the result of a function without return"),
     ("the axes before the last two", "these axes must agree, or be 1 in one of the two"),
     (
         "in a product a @ b",
@@ -55,8 +58,8 @@ _MEANINGS = (
     ),
     ("cannot reshape array", "the numbers of a shape, multiplied, must give the number of elements"),
     ("axes don't match array", "transpose needs each axis of the array once"),
-    ("'method' object", "a method stands there and is not called: parentheses or the line @property are missing"),
-    ("'function' object", "a function stands there and is not called: parentheses or the line @property are missing"),
+    ("'method' object", "a method is used without being called: parentheses or the line @property are missing"),
+    ("'function' object", "a function is used without being called: parentheses or the line @property are missing"),
     ("has no setter", "a property is computed when it is read: store the array under another name"),
     ("can't set attribute", "a property is computed when it is read: store the array under another name"),
     ("takes 0 positional arguments but 1", "a method's first parameter is self"),

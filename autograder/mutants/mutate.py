@@ -142,7 +142,7 @@ _TOKEN = re.compile(r"\\.|\d[\w.]*e-\d+|[\w.]+|\s+|//=?|\*\*=?|[<>=!+*/@-]=|.")
 
 
 def _difference(before: str, after: str) -> str:
-    """The text before, with [what is changed -> what stands there instead]."""
+    """The original text, with [old -> new] in place of what is changed."""
     old, new = (_TOKEN.findall(text) for text in (before, after))
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:

@@ -1,4 +1,4 @@
-"""The accounts that grade in tests: this one, and where it is root's an ordinary one as well."""
+"""The accounts that grade in tests: this one and, if it is root, also an ordinary one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ UID = 65533  # of nobody else's
 
 @dataclass(frozen=True)
 class Account:
-    """How a command is run by it: with which Python, and with which options of subprocess.run."""
+    """How to run a command as this account: its Python, and its options for subprocess.run."""
 
     python: str = sys.executable
     options: dict[str, Any] = field(default_factory=dict)
     home: Path | None = None
 
     def owns(self, folder: Path) -> None:
-        """Give it a folder that the test made, with all that is in it."""
+        """Make it the owner of a folder that the test made, with all its contents."""
         if "user" in self.options:
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, UID, UID, follow_symlinks=False)
@@ -38,7 +38,7 @@ class Account:
 
 @contextmanager
 def account(name: str) -> Iterator[Account]:
-    """This account, or an ordinary one; skips the test where there is no way to it."""
+    """This account, or an ordinary one; skips the test if there is no ordinary one."""
     if name == "this":
         yield Account()
         return

@@ -1,4 +1,4 @@
-"""A false home, course and library for student code to change, if it can: open to all, and compared afterwards."""
+"""A decoy home, course and library that student code may try to change: writable for all, and compared afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Canary:
         self.before = self.state()
 
     def state(self) -> dict[str, tuple]:
-        """All that could be changed of each file and folder."""
+        """Everything about each file and folder that could change."""
         found = {}
         for path in (self.folder, *sorted(self.folder.rglob("*"))):
             s = path.lstat()
@@ -58,7 +58,7 @@ class Canary:
         return found
 
     def changed(self) -> list[str]:
-        """The names of what came, went or is another, and of messages that came."""
+        """The names of files that appeared, vanished or changed, and of messages that arrived."""
         after = self.state() if self.folder.exists() else {}
         names = {name for name in {*self.before, *after} if self.before.get(name) != after.get(name)}
         with contextlib.suppress(OSError):
@@ -66,6 +66,6 @@ class Canary:
         return sorted(names)
 
     def close(self) -> None:
-        """Remove it. Only what was made here is."""
+        """Remove it, but only what was made here."""
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)

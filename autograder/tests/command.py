@@ -1,4 +1,4 @@
-"""Runs the commands `autograder` and `nbgrader`, as a person would."""
+"""Runs the commands `autograder` and `nbgrader`."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ def autograder(*arguments, cwd=None, **variables):
 
 
 def run_command(main, command, arguments, cwd, environment):
-    """Run what `main` is the program of. On Linux in a copy of this process, which has imported what it needs."""
+    """Run a command whose program is `main`; on Linux, in a fork of this process, which has the imports already."""
     arguments = list(map(str, arguments))
     if sys.platform != "linux":
         return subprocess.run(

@@ -32,7 +32,7 @@ ALL = sum(c.points for c in CHECKS.values())
 
 @functools.cache
 def built(*stages):
-    """A course folder with these stages, built once for all processes that test; for copies, never to be changed."""
+    """A course folder with these stages, built once for all test processes; copy it, and never change it."""
     shared = Path(os.environ["AUTOGRADER_TESTS"])
     folder = shared / "-".join(stage.module for stage in stages)
     with contextlib.closing(Claims(shared)) as claims:
@@ -53,7 +53,7 @@ class Course:
         allow_unsandboxed(folder)  # what must not be graded so, its tests grade with require_sandbox
 
     def run(self, *command, **variables):
-        """Run nbgrader as a person would. PATH is the one by which this process found the sandbox."""
+        """Run nbgrader's command. PATH is the one with which this process found the sandbox."""
         environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"} | variables
         if self.account.home is None:
             return run_nbgrader(command, self.folder, environment)
@@ -103,7 +103,7 @@ class Course:
 
 
 def hand_in_a_class(course, n_wrong):
-    """Right and wrong work, one that ends its process, one under another name."""
+    """Hand in right and wrong work, one that ends its process, and one under another name."""
     wrong = [s for s in submissions_of(STAGE.name) if isinstance(s, Wrong) and 0 < len(s.loses) < len(CHECKS)]
     for number, submission in enumerate(wrong[:n_wrong]):
         course.hand_in(f"wrong-{number}", submission.sources(STAGE))

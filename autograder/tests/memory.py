@@ -1,4 +1,4 @@
-"""How much memory something takes for a moment."""
+"""The peak memory of a block of code."""
 
 import contextlib
 import re

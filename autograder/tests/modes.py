@@ -15,7 +15,7 @@ def works(mode):
 
 
 def in_each(*modes):
-    """Parametrizes a test or a fixture by the Isolation of each of these modes, skipped where it does not work."""
+    """Parametrizes a test or fixture by the Isolation of each of these modes; a mode that does not work is skipped."""
     return [pytest.param(ISOLATIONS.get(mode), id=mode, marks=works(mode)) for mode in modes or MODES]
 
 
@@ -23,7 +23,7 @@ in_bubblewrap = works("bubblewrap")
 
 
 def ask(worker, expression, setup="import os, sys"):
-    """The value of an expression in the worker, as a plain value; the error's description when it raises one."""
+    """The value of an expression in the worker, as a plain value, or the description of its error."""
     assert worker.run_cell(Cell("ask", f"{setup}\ndef answer():\n    return {expression}\n")) is None
     reply = worker.request({"op": "call", "name": "answer", "returns": "plain", "args": []})
     return reply.get("value", reply.get("error"))

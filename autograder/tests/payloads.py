@@ -130,7 +130,7 @@ class _Program:
                         self.names.setdefault(name, []).append(value)
 
     def _name(self, node: ast.expr) -> str:
-        """The dotted name of a function, by what was imported; empty for what has none."""
+        """The dotted name of a function, resolved through imports; empty if it has none."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id, node.id)
         if isinstance(node, ast.Attribute):
@@ -237,7 +237,7 @@ class _Program:
             yield from (k.value for k in node.keywords if k.arg in ("dst", "path", "filename", "name"))
 
     def _only_opens(self, node: ast.Call) -> bool:
-        """Whether an os.open reads, is of a file without a name, or makes nothing and is closed at once."""
+        """Whether an os.open only reads, opens a file without a name, or creates nothing and is closed at once."""
         given = node.args[1]
         values = self.names.get(given.id, []) if isinstance(given, ast.Name) else [given]
         flags = [set() if value is None else _flags(value) for value in values]
@@ -257,7 +257,7 @@ class _Program:
         return any(isinstance(v, ast.Call) and self._name(v.func).endswith(("DLL", "LoadLibrary")) for v in values)
 
     def _child_ends(self, fork: ast.Call) -> bool:
-        """Whether it stands in `fork() or os._exit(0)`."""
+        """Whether it is in `fork() or os._exit(0)`."""
         return any(
             isinstance(n, ast.BoolOp) and isinstance(n.op, ast.Or) and fork in ast.walk(n.values[0])
             and ast.unparse(n.values[1]) == "os._exit(0)"
@@ -265,7 +265,7 @@ class _Program:
         )  # fmt: skip
 
     def _makes_a_difference(self, node: ast.Call, last: str) -> bool:
-        """Whether a setting of a process is set to something else than what was read from it."""
+        """Whether a process setting is changed to something other than the value read from it."""
         reads = last == "prlimit" and len(node.args) == 2
         if reads or ast.unparse(node.args[0]) in ("0", "os.getpid()"):
             return False
@@ -288,7 +288,7 @@ def _is_nothing(node: ast.expr) -> bool:
 
 
 def _flags(node: ast.expr) -> set[str]:
-    """The flags that are joined by "or"; what is none of them by its source."""
+    """The flags joined by |; anything else by its source."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _flags(node.left) | _flags(node.right)
     return {node.attr if isinstance(node, ast.Attribute) else ast.unparse(node)}

@@ -33,6 +33,6 @@ def small_class(folder):
 
 
 def raising(source):
-    """The same functions, each of which raises an error with a text of the student's."""
+    """The same functions, each of which raises an error with the student's message."""
     defined = [line for line in source.splitlines() if line.startswith("def ")]
     return "\n".join(f"{line.partition('(')[0]}(*args):\n    raise ValueError({SCRIPT!r})" for line in defined)

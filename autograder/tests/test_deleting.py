@@ -1,4 +1,4 @@
-"""What deletes in this repository refuses what it did not make."""
+"""Code that deletes files refuses those that it did not make."""
 
 import re
 import shutil

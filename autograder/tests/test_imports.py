@@ -1,4 +1,4 @@
-"""Parts of the package know one another one way only, as the contracts in pyproject.toml say."""
+"""Imports go one way only, as the contracts in pyproject.toml say."""
 
 import subprocess
 import sys

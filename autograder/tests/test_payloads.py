@@ -1,4 +1,4 @@
-"""No program of a student's in the repository could harm the machine that tests it, were it not sandboxed."""
+"""No student program in the repository could harm the machine that tests it, even without a sandbox."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ ACTS = re.compile(
 
 
 def programs(path):
-    """The strings of a file that may be programs, with what a test puts into them."""
+    """The strings of a file that may be programs, with the values that tests put into them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     known, skipped = {}, set()
     for node in ast.walk(tree):

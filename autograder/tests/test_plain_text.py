@@ -1,4 +1,4 @@
-"""Text of strangers as it is shown: on a line of its own, with nothing in it that a terminal or a page would obey."""
+"""Strangers' text as shown: on one line, with no effect on a terminal or a page."""
 
 import pytest
 

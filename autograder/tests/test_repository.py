@@ -128,7 +128,7 @@ def test_the_glossary_is_alphabetical_and_names_nothing_twice():
     ],
 )
 def test_no_file_holds(tracked, rule, pattern):
-    """Texts that people wrote: the corpus and this file aside."""
+    """Except in the corpus and this file."""
     skipped = {"data/tinyshakespeare.txt", "autograder/tests/test_repository.py"}
     found = {
         f"{name}: {match.group()!r}"
@@ -183,7 +183,7 @@ def test_the_wheel_carries_no_solution_no_test_and_nothing_that_needs_one(wheel)
 
 
 def test_every_package_that_is_imported_is_declared():
-    """What another package happens to bring may be gone in its next version."""
+    """A package that another one happens to install may be missing after its next release."""
     modules = {"ipython": "IPython"}
     extras = project()["optional-dependencies"]
     wanted = [

@@ -1,4 +1,4 @@
-"""How many threads NumPy uses, as the model's size has it."""
+"""How many threads NumPy uses for a model's size."""
 
 import os
 import subprocess

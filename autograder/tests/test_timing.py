@@ -1,4 +1,4 @@
-"""What the notebooks may rely on when they measure."""
+"""What the notebooks rely on when they measure."""
 
 import time
 

@@ -1,10 +1,10 @@
-"""Waiting for what other threads and processes do."""
+"""Waiting for other threads and processes."""
 
 import time
 
 
 def wait_until(condition, seconds=10.0):
-    """Whether the condition holds, at the latest after so many seconds."""
+    """Whether the condition becomes true within `seconds`."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)

@@ -259,7 +259,7 @@ def test_the_table_of_the_chat_model_with_and_without_transformers():
 
 
 def test_the_chat_model_is_measured_from_the_engines_answers(monkeypatch):
-    """The engine is one that answers at once: what is measured is asked for in rounds, and memory before a reuse."""
+    """With an engine that answers at once: calls are measured in rounds, and memory before a reuse."""
     asked = []
 
     class Fast:

@@ -1,4 +1,4 @@
-"""The benchmark of a cluster: what a run is taken to be, and the simulated class."""
+"""The benchmark of a cluster: what a run includes, and the simulated class."""
 
 import importlib.util
 import os

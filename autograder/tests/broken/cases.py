@@ -26,7 +26,7 @@ REUSING = "generate-with-prefix"
 
 @dataclass(frozen=True)
 class Case:
-    """One broken submission, and what the assistant is told about it."""
+    """One broken submission, and what the assistant reads about it."""
 
     name: str  # the student's
     note: str | None = None  # part of a note in the table; None: there is none

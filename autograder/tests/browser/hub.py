@@ -1,4 +1,4 @@
-"""A JupyterHub of its own for a test, with nbgrader's exchange: every account is this one, with a home of its own."""
+"""A JupyterHub for a test, with nbgrader's exchange: every user is this account, with a separate home directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JupyterLab of its own for a test, and the few things a person does in it."""
+"""A JupyterLab for a test, and the actions of a user in it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def jupyter_lab(folder: Path, private: Path):
 
 
 def wait_until_up(url: str, server: subprocess.Popen, log: Path) -> None:
-    """Until the server answers; AssertionError with the end of its log when it does not."""
+    """Wait until the server answers; AssertionError with the end of its log if it does not."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if server.poll() is not None:
@@ -99,7 +99,7 @@ class NotebookPage:
         self._wait_for_kernel(90)
 
     def _wait_for_kernel(self, seconds: float) -> None:
-        """Until the kernel is idle; a JupyterLab that has just started may first ask which kernel to use."""
+        """Wait until the kernel is idle; a JupyterLab that has just started may first ask which kernel to use."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if choose := self.page.query_selector(".jp-Dialog:has-text('Select Kernel') .jp-mod-accept"):
@@ -122,7 +122,7 @@ class NotebookPage:
         raise AssertionError(f"no code cell holds {text!r}")
 
     def paste(self, cell, source: str) -> None:
-        """Replace a cell's text, as a person does: click into it, select all, paste."""
+        """Replace a cell's text as a user does: click into it, select all, paste."""
         cell.query_selector(".cm-content").click()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.insert_text(source)

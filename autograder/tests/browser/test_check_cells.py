@@ -1,4 +1,4 @@
-"""What a check cell shows in JupyterLab: what was seen, and behind two folds where to look and the cause."""
+"""What a check cell shows in JupyterLab: what was seen and, in two folds, where to look and the cause."""
 
 import json
 

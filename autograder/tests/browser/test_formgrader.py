@@ -39,7 +39,7 @@ def address(course, tmp_path_factory):
 
 @pytest.fixture
 def formgrader(page, address):
-    """The formgrader, opened as a person opens it: from JupyterLab's menu."""
+    """The formgrader, opened from JupyterLab's menu."""
     page.goto(f"{address}/lab?token={TOKEN}&reset")
     page.click(".lm-MenuBar-item:has-text('Nbgrader')", timeout=90_000)
     page.click(".lm-Menu-itemLabel:text-is('Formgrader')")

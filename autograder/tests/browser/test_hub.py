@@ -35,7 +35,7 @@ def hub(tmp_path_factory):
 
 @pytest.fixture
 def log_in_as(chromium, hub):
-    """Opens a browser of a person's own, logged in."""
+    """Opens a separate browser for a user, logged in."""
     contexts = []
 
     def log_in_there(name):

@@ -1,4 +1,4 @@
-"""The page that `autograder report` writes, in a real browser: it sorts, it fits, and nothing of a student's runs."""
+"""The page that `autograder report` writes, in a real browser: it sorts, it fits, and runs nothing from a student."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def report(page, address):
-    """The open page; what the browser complains about is an error, and so is a request for anything else."""
+    """The open page; any browser error or request for another address fails the test."""
     page.complaints = []
     page.on("console", lambda message: page.complaints.append(message.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))

@@ -1,4 +1,4 @@
-"""load_llama and random_llama: which folders are read, and the one sentence said about every other."""
+"""load_llama and random_llama: which folders are read, and the sentence that refuses every other."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that answers as the Hugging Face hub does, and can break a download off."""
+"""A small HTTP server on loopback that answers like the Hugging Face hub, and can interrupt a download."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGE = 10_000  # files at least this long have a SHA-256, as large files on the
 
 
 class Hub:
-    """What the server serves and what it was asked."""
+    """The files that the server serves, and the requests that it received."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files

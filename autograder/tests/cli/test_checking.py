@@ -1,4 +1,4 @@
-"""`autograder test` on a student's folder: what they read, how the command ends, and how soon."""
+"""`autograder test` on a student's folder: what it prints, its exit status, and how fast it is."""
 
 import contextlib
 import json
@@ -251,7 +251,7 @@ def test_a_model_that_cannot_be_read_is_named(student, tmp_path):
     ],
 )
 def test_a_model_may_be_given_by_name_or_by_any_path(student, tmp_path, monkeypatch, given, sandboxed):
-    """The worker has a home and a folder of its own."""
+    """The worker has another home and working directory."""
     if not sandboxed:
         monkeypatch.setenv("AUTOGRADER_SANDBOX", "limits")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -303,7 +303,7 @@ class Watching:
             self.lines.append((time.monotonic(), line.rstrip()))
 
     def wait_for(self, text, count=1, seconds=30):
-        """The moment at which the count-th line with this text came."""
+        """The time at which the count-th line with this text arrived."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = [moment for moment, line in list(self.lines) if text in line]

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: help, errors, doctor, and how soon it answers."""
+"""The command line: help, errors, doctor, and how fast it answers."""
 
 import os
 import shutil
@@ -129,7 +129,7 @@ def test_doctor_reports_a_package_that_is_found_but_not_installed(tmp_path):
 
 
 def test_doctor_says_that_no_cell_can_be_run_where_the_package_is_seen_through_pythonpath(tmp_path):
-    """Or installed with --user: the process that runs the cells sees neither."""
+    """The same for --user: the process that runs the cells sees neither."""
     path = os.pathsep.join(p for p in sys.path if p and os.path.isdir(p) and not p.startswith(sys.base_prefix))
     code = "from autograder.cli import main; main()"
     result = subprocess.run(

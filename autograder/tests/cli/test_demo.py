@@ -1,4 +1,4 @@
-"""`make demo`: real nbgrader on real notebooks, and what its table says about each."""
+"""`make demo`: nbgrader grades real notebooks, and the table shows each."""
 
 import json
 
@@ -18,7 +18,7 @@ STAGE = find_stage("save-and-reuse")
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The folder that `autograder demo` leaves, and what it prints."""
+    """The folder that `autograder demo` leaves, and its output."""
     folder = tmp_path_factory.mktemp("demo") / "class"
     without_environment = {"COLUMNS": "160", "PATH": "/usr/bin:/bin"}
     result = autograder("demo", "--stage", STAGE.name, "--folder", folder, **without_environment)

@@ -1,4 +1,4 @@
-"""A command that is ended from outside, and one that works in another folder than it was called in."""
+"""A command that is terminated, and one that works in another folder than the caller's."""
 
 import os
 import shutil

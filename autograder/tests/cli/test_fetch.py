@@ -125,7 +125,7 @@ def test_an_unknown_name_is_answered_with_the_choices(fetch, files):
 
 @pytest.fixture
 def chat_files(tmp_path):
-    """A small Llama as a folder on the hub has it."""
+    """A small Llama, with the files of a folder on the hub."""
     config = LlamaConfig(n_layer=2, n_head=4, n_kv_head=2, n_embd=16, n_inner=24, n_ctx=32, n_vocab=259)
     tensors = {name: np.array(array) for name, array in tensors_of(random_llama(config, 1)).items()}
     byte_tokenizer()._inner.save(str(tmp_path / "saved.json"))

@@ -1,4 +1,4 @@
-"""`autograder grade`: what it says when it cannot do what was asked. How it grades: tests/grading/test_class_run.py."""
+"""`autograder grade`: its errors and its tables. How it grades: tests/grading/test_class_run.py."""
 
 import csv
 import os
@@ -42,7 +42,7 @@ def here(built, monkeypatch):
 
 @pytest.fixture
 def config(here):
-    """Gives the configuration's path, and puts it back afterwards."""
+    """The configuration's path; the file is restored afterwards."""
     path = here / "nbgrader_config.py"
     text = path.read_text(encoding="utf-8")
     yield path

@@ -1,4 +1,4 @@
-"""`autograder release`: what students get of a stage, and that it is nothing of a later one."""
+"""`autograder release`: the files that students get for a stage, with nothing of a later one."""
 
 import zipfile
 

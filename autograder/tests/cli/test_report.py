@@ -1,4 +1,4 @@
-"""`autograder report`: the page about a class, as real grading leaves it."""
+"""`autograder report`: the page about a class, after real grading."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ NAMES_BEGIN = "<h2>What to know"
 
 
 class Reader(HTMLParser):
-    """The page's tags, the text of its table cells by table and row, and everything it says."""
+    """The page's tags, the text of its table cells by table and row, and its whole text."""
 
     def __init__(self, source):
         super().__init__()
@@ -68,7 +68,7 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(course):
-    """What the command printed, and the page that it wrote."""
+    """The command's output, and the page that it wrote."""
     run = autograder("report", STAGE.name, cwd=course.folder)
     assert run.returncode == 0, run.stderr
     path = course.folder / "autograded" / f"report-{STAGE.assignment}.html"
@@ -79,7 +79,7 @@ def written(course):
 
 @pytest.fixture
 def copy(course, tmp_path):
-    """The course once more, for a test that changes it."""
+    """A copy of the course, for a test that changes it."""
     return SimpleNamespace(
         folder=shutil.copytree(course.folder, tmp_path / "class"),
         page=lambda: Reader(page(collect(tmp_path / "class/submitted", tmp_path / "class/autograded", STAGE))),
@@ -161,7 +161,7 @@ def test_each_bug_has_its_students(written):
 def test_it_says_how_long_grading_took(written, course):
     records = json.loads((course.folder / "autograded" / f"report-{STAGE.assignment}.json").read_text())
     total = sum(record["seconds"] for record in records)
-    assert f"{total:.0f} s of grading in all" in written.read.said
+    assert f"{total:.0f} s of grading in total" in written.read.said
 
 
 # Nothing of a student's is more than text

@@ -1,4 +1,4 @@
-"""A student is graded by one process at a time, and is free again when that process ends, however it ends."""
+"""A student is graded by one process at a time, and can be claimed again when that process ends, however it ends."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def other(tmp_path):
-    """Starts another process that claims students; gives it and what it got."""
+    """Starts another process that claims students; returns it and the students that it got."""
     started = []
 
     def start(*students):

@@ -51,7 +51,7 @@ def class_(tmp_path_factory):
 
 @pytest.fixture
 def a_copy(class_, tmp_path):
-    """Makes another course folder with the same secret and the same class, but the one who takes long."""
+    """Makes another course folder with the same secret and the same class, except the slow submission."""
 
     def make():
         course = copy_of(class_, tmp_path / "course")

@@ -1,4 +1,4 @@
-"""A display run by itself: what cells may show, and what hostile ones come to."""
+"""A display run by itself: what cells may show, and what happens to hostile ones."""
 
 import base64
 
@@ -91,7 +91,7 @@ def test_a_process_that_ends_is_reported():
 
 
 class Lying:
-    """A worker whose process has replaced what answers in it."""
+    """A worker whose process has replaced the code that answers requests."""
 
     def __init__(self, *values):
         self.values = list(values)

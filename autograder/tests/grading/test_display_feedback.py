@@ -1,4 +1,4 @@
-"""The display run: what it puts on the pages of feedback, and that no score depends on it."""
+"""The display run: what it adds to the pages of feedback, and that no score depends on it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ PAGE = "<script>alert(1)</script><a href='http://evil.example'>x</a>"
 
 
 def chart(*sources):
-    """Puts the sources into the first chart cells, and nothing into the others, which take a while."""
+    """Puts the sources into the first chart cells, and empties the others, which are slow."""
 
     def change(notebook):
         charts = [c for c in notebook["cells"] if "chart" in c["metadata"].get("tags", [])]

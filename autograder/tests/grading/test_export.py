@@ -1,4 +1,4 @@
-"""`nbgrader export` with the course's plugin: who has which points, and where there are none yet."""
+"""`nbgrader export` with the course's plugin: the points of each student, and missing ones."""
 
 import csv
 

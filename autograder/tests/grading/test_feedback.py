@@ -1,4 +1,4 @@
-"""The page of feedback: the checks by their titles, what nobody has graded yet, and answers as they were meant."""
+"""The page of feedback: the checks by title, ungraded questions, and rendered answers."""
 
 import json
 import re

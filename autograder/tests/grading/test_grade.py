@@ -1,4 +1,4 @@
-"""One submission's code, graded: the parent judges, a worker answers, and what ends the worker ends one check only."""
+"""One submission's code, graded: the parent judges, a worker answers, and code that ends it fails only one check."""
 
 from dataclasses import replace
 

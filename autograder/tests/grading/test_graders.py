@@ -1,4 +1,4 @@
-"""Processes that grade beside the command: the same scores, an end in time, and nothing left."""
+"""Grader processes: the same scores, an end in time, and nothing left behind."""
 
 import contextlib
 import json

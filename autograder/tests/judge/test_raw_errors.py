@@ -1,4 +1,4 @@
-"""Errors of Python and NumPy that say little get a phrase that says what they mean here."""
+"""Terse errors of Python and NumPy get a phrase that explains them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How long an answer may be: as its question implies, found out before it is read."""
+"""The length of an answer is limited by its request, and checked before it is read."""
 
 import os
 
@@ -29,7 +29,7 @@ def write(path, n): open(path, "wb").write(bytes(n))
 
 @pytest.fixture(scope="module", params=["worker", "notebook kernel"])
 def make(request):
-    """Makes a student who has been asked nothing yet."""
+    """Makes a student that has received no request yet."""
     if request.param == "worker":
         with Worker() as worker:
             assert worker.run_cell(Cell("functions", FUNCTIONS)) is None

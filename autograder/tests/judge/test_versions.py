@@ -1,4 +1,4 @@
-"""The version of a stage's checks, which says whose scores are out of date."""
+"""The version of a stage's checks, by which scores are found to be out of date."""
 
 import functools
 
@@ -16,7 +16,7 @@ def near(a, b):
 
 @pytest.fixture(autouse=True, scope="module")
 def remembered():
-    """Each file's digest, of which a change leaves all but one as they are."""
+    """Caches each file's digest, because a change affects only one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(versions, "digest", functools.cache(versions.digest))
         yield

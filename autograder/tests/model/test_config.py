@@ -1,4 +1,4 @@
-"""A GPT-2's shape, and the config.json files that may and may not be read."""
+"""A GPT-2's shape, and which config.json files are read or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed model gives the logits that `transformers` gives; data/make/make_golden.py wrote them down."""
+"""The committed model gives the logits of `transformers`, which data/make/make_golden.py recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""load_model: which folders are read, and the one sentence said about every other."""
+"""load_model: which folders are read, and the sentence that refuses every other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""random_model: the same bits everywhere, and no mistake forgiven."""
+"""random_model: the same bits everywhere, and every mistake shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHAPES = [
 
 
 def test_the_weights_are_the_same_to_the_bit_on_every_platform():
-    """Pinned: an input of every check, and of the scores given by it, depends on these bits."""
+    """These bits are fixed because every check's inputs, and so its scores, depend on them."""
     assert (
         fingerprint(random_model(SHAPES[1], seed=7))
         == "29d8cf0f6ea35b9af3c6129d6f40cb358c922ef0752716e43ec15c1834c70efe"

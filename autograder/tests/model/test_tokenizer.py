@@ -1,4 +1,4 @@
-"""The tokenizer: any text there and back, and printable pieces of it."""
+"""The tokenizer: any text round-trips, and its pieces are printable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of weights: names, what is refused, and that nobody can write to it. What may differ: test_load.py."""
+"""The tree of weights: names, refusals, and that it is read-only. Permitted differences: test_load.py."""
 
 from __future__ import annotations
 

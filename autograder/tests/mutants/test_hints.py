@@ -1,4 +1,4 @@
-"""Whether a hint reaches what was changed."""
+"""Whether a hint leads to the change."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What counts as a one-step change, and how it is called."""
+"""What counts as a one-step change, and its id."""
 
 import ast
 
@@ -66,7 +66,7 @@ def test_mutants_differ_from_the_source_and_from_each_other():
 
 
 def test_texts_that_decide_nothing_are_not_changed():
-    """What a docstring says, and how an error is worded; that there is a message is one mutant."""
+    """Docstrings and error messages; removing a message is one mutant."""
     source = 'def f(a):\n    """Raises."""\n    raise ValueError(f"{a} is bad" + "x")'
     assert [change.id for change in changes_of(source)] == [
         "f: [raise ValueError(f'{a} is bad' + 'x') -> pass]",

@@ -1,4 +1,4 @@
-"""What grading makes of a mutant, and what the report says of it."""
+"""The verdict on a mutant, and the report."""
 
 import os
 import sys

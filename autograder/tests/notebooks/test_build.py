@@ -29,12 +29,12 @@ FEW = STAGES[:2]
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A course folder of its own, built from the repository's solutions."""
+    """A separate course folder, built from the repository's solutions."""
     return shutil.copytree(built(*STAGES), tmp_path_factory.mktemp("courses") / "course")
 
 
 def text_of(folder, step, stage):
-    """Everything that a step holds of a stage, as one text."""
+    """All files of a stage in a step, as one string."""
     return "\n".join(p.read_text(encoding="utf-8") for p in sorted((folder / step / stage.assignment).iterdir()))
 
 
@@ -65,7 +65,7 @@ def solution_lines(stage):
 
 
 def test_a_second_build_and_one_on_windows_make_the_same_bytes(course, tmp_path, monkeypatch):
-    """There a string that is written without more ado ends its lines in another way."""
+    """On Windows, text files have other line ends by default."""
 
     def write_text(path, text, encoding=None, errors=None, newline=None):
         return path.write_bytes(text.replace("\n", newline or "\r\n").encode(encoding))
@@ -210,7 +210,7 @@ def test_the_secret_is_for_its_owner_alone_and_stays(course):
 
 @pytest.fixture
 def checkout(tmp_path, course):
-    """A copy of what check_release_is_current looks at."""
+    """A copy of the files that check_release_is_current reads."""
     shutil.copytree(ROOT / "solutions", tmp_path / "solutions")
     shutil.copytree(course / "release", tmp_path / "course" / "release")
     return tmp_path

@@ -1,4 +1,4 @@
-"""What a stage's script owes its reader: short chart cells, guesses before results, and results folded until then."""
+"""Rules for a stage's script: short chart cells, guesses before results, and folded results."""
 
 import re
 

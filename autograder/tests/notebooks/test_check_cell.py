@@ -49,7 +49,7 @@ def test_a_check_waits_for_no_input_as_in_grading(monkeypatch, capsys, line):
 
 
 def test_a_file_that_cannot_be_removed_does_not_fail_the_check(monkeypatch, capsys):
-    """On Windows nobody removes a file that the student's code holds open."""
+    """On Windows, a file that the student's code holds open cannot be removed."""
     real = tempfile.TemporaryDirectory._rmtree
 
     def in_use(name, ignore_errors=False, **options):

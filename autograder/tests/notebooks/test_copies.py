@@ -1,4 +1,4 @@
-"""Which copy of a solution cell counts, where that is seldom asked; the usual copies are in tests/broken/cases.py."""
+"""Which copy of a solution cell counts in rare cases; the usual copies are in tests/broken/cases.py."""
 
 from autograder.notebooks.copies import choose
 

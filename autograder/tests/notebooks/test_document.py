@@ -1,4 +1,4 @@
-"""What is read of a notebook, whatever it says of itself. Other tools, versions and damage: tests/broken/cases.py."""
+"""Reading a notebook, whatever its metadata says. Other tools, versions and damage: tests/broken/cases.py."""
 
 import json
 

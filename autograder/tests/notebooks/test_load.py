@@ -1,4 +1,4 @@
-"""A student's file as code: the cells that are run when grading, and load_notebook for later stages."""
+"""A student's file as code: the cells that grading runs, and load_notebook for later stages."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ def cell(source, name=None, kind="solution", tags=(), cell_type="code"):
 
 @pytest.fixture
 def notebook(tmp_path):
-    """Writes a notebook of these cells and gives its path."""
+    """Writes a notebook of these cells and returns its path."""
 
     def write(*cells, name="prefill_decode.ipynb"):
         path = tmp_path / name
@@ -68,7 +68,7 @@ def test_a_python_file_is_read_in_cells_or_whole(tmp_path):
 
 
 def test_reading_cells_imports_nothing_slow():
-    """`autograder test` has two seconds for everything; nbformat and jupytext would take them."""
+    """`autograder test` has two seconds in all, and nbformat and jupytext would take that long."""
     code = (
         "import sys, autograder.notebooks.load; "
         "sys.exit(', '.join(m for m in ('nbformat', 'jupytext', 'nbgrader') if m in sys.modules) or 0)"

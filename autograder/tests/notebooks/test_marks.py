@@ -1,4 +1,4 @@
-"""The marks in a script's cell headers: what they stand for, and what is refused."""
+"""The marks in a script's cell headers: their meaning, and which are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What passes in the notebook passes in grading: names that grading would not have are told, with their cell."""
+"""What passes in the notebook passes in grading: names that grading would not have are reported with their cell."""
 
 import nbformat
 import pytest
@@ -82,7 +82,7 @@ def test_nothing_is_reported_about_the_courses_own_notebooks(stage):
 
 
 def test_a_check_in_the_notebook_reports_it_before_it_passes(tmp_path, monkeypatch):
-    """In JupyterLab, which tells the kernel where its notebook is."""
+    """In JupyterLab, which gives the kernel the path of its notebook."""
     path = saved(
         tmp_path,
         ("def helper(c, n, b):\n    return 2 * c.n_layer * n * c.n_embd * b", CHART),

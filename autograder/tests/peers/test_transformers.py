@@ -47,7 +47,7 @@ def course():
 
 
 def transformers_model(config: GPT2Config, seed: int):
-    """A GPT2LMHeadModel with transformers' own random weights; its biases and layer norms are made to matter."""
+    """A GPT2LMHeadModel with transformers' random weights, changed so that biases and layer norms matter."""
     torch.manual_seed(seed)
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**config_to_hf(config))).eval()
     with torch.no_grad():
@@ -60,7 +60,7 @@ def transformers_model(config: GPT2Config, seed: int):
 
 
 def saved_and_loaded(name: str, seed: int, folder):
-    """A model of transformers of one of the shapes, and the weights that are read from the folder it saves."""
+    """A transformers model of one of the shapes, and the weights read from the folder to which it was saved."""
     model = transformers_model(SHAPES[name], seed)
     model.save_pretrained(folder)
     return model, load_model(folder)
@@ -96,7 +96,7 @@ def test_every_position_of_every_shape(tmp_path, name):
 
 
 def greedy(model, prompt: list[int], n_new: int) -> list[int]:
-    """The n_new likeliest next ids, each from a pass of transformers over everything before it."""
+    """The n_new greedy next ids, each from a transformers pass over everything before it."""
     ids = list(prompt)
     for _ in range(n_new):
         ids.append(int(logits_of(model, ids)[-1].argmax()))

@@ -1,4 +1,4 @@
-"""Text and tables that grow: what stands there at the end, and who is ahead in a race."""
+"""Text and tables that grow: the final output, and who is ahead in a race."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Guesses, questions and bugs to find: what a student enters, and what is said about it."""
+"""Guesses, questions and bugs to find: what a student enters, and the response."""
 
 import pytest
 

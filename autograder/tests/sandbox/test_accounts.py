@@ -1,4 +1,4 @@
-"""Whose account a student's process has: an ordinary one's own, and where root grades, nobody's if that can be."""
+"""The account of a student's process: the grader's own or, if root grades, nobody's if possible."""
 
 import json
 import os
@@ -36,7 +36,7 @@ print(json.dumps(reply.get("value", reply)))
 
 
 def look(python, mode, temporary, **options):
-    """What a student's process sees, of a grader that this Python runs; nothing of it may stay."""
+    """What a student's process sees with a grader run by this Python; nothing of it may stay."""
     environment = {"AUTOGRADER_SANDBOX": mode, "TMPDIR": str(temporary), "HOME": "/", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
         [python, "-c", LOOKS], cwd="/", env=environment, capture_output=True, text=True, check=False, **options
@@ -76,7 +76,7 @@ def test_where_root_grades_with_a_python_that_all_can_reach_it_is_nobodys(ordina
 @as_root
 @pytest.mark.parametrize("mode", ISOLATIONS)
 def test_where_nobody_cannot_reach_what_is_needed_the_account_stays(tmp_path, ordinary, mode):
-    """As with a folder for temporary files, or a Python, that is root's alone."""
+    """For example, if only root can reach Python or the folder for temporary files."""
     tmp_path.chmod(0o700)
     uid = NOBODY if mode == "bubblewrap" else 0
     assert look(ordinary.python, mode, tmp_path)[:2] == [uid, uid]

@@ -1,4 +1,4 @@
-"""Which mode a run has: decided once, from what the machine offers and what it is asked for."""
+"""The mode of a run: decided once, from what the machine offers and what is requested."""
 
 import os
 import pickle
@@ -21,7 +21,7 @@ LIMITS = Isolation("limits", why="there is neither")
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch):
-    """Nothing is known of the machine, and nothing asked for."""
+    """Nothing is known about the machine, and no mode is requested."""
     monkeypatch.delenv("AUTOGRADER_SANDBOX", raising=False)
     find_isolation.cache_clear()
     yield
@@ -134,7 +134,7 @@ def test_a_machine_too_slow_to_try_bubblewrap_counts_as_one_without_it(monkeypat
 
 @in_bubblewrap
 def test_what_ends_the_grader_while_it_tries_bubblewrap_leaves_no_process(monkeypatch, tmp_path):
-    """bubblewrap's own child would wait for it for ever."""
+    """bubblewrap's own child would wait for it forever."""
     slow = tmp_path / "bwrap"
     slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
     slow.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The rules of Landlock, with each version of it: a process that has them does what they allow, and nothing else."""
+"""The rules of each version of Landlock: a process that has them can do only what they allow."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The two pipes of a worker, from the grader's end: frames that come through, and whatever else a worker may do."""
+"""The grader's end of a worker's two pipes: frames, and misbehaving workers."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""Where a worker's processes come from: nothing of one reaches the next, whatever it did."""
+"""A worker's processes: nothing of one reaches the next, whatever it did."""
 
 import os
 import signal
@@ -227,7 +227,7 @@ def test_the_next_process_has_all_processors(sandbox):
     ],
 )
 def test_code_that_hashes_is_noticed_anywhere(code, hashes):
-    """Such code goes on in a process that has another secret for hashes."""
+    """Such code continues in a process with another secret for hashes."""
     with Worker() as worker:
         assert worker.run_cell(Cell("key", code)) is None
         assert worker.request({"op": "hashes"})["value"] is hashes

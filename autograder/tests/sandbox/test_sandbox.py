@@ -1,4 +1,4 @@
-"""What the student's code can see and do from its process, in each of the modes."""
+"""What student code can see and do from its process, in each mode."""
 
 import os
 import subprocess
@@ -272,7 +272,7 @@ def test_no_process_program_socket_or_signal_escapes(call, anywhere):
 
 @filtered
 def test_a_file_that_all_can_read_passes_no_information():
-    """A lock on it is taken by everybody, so by nobody, and who opens it is not told."""
+    """Locks on it always seem to succeed, and no process learns who opens it."""
     lock = "[f(os.open(os.__file__, os.O_RDONLY), fcntl.{} | fcntl.LOCK_NB) for f in (fcntl.flock, fcntl.lockf)][0]"
     for isolation in ISOLATIONS.values():
         with Worker(isolation=isolation) as one, Worker(isolation=isolation) as other:
@@ -283,7 +283,7 @@ def test_a_file_that_all_can_read_passes_no_information():
 
 @filtered
 def test_a_readable_file_cannot_be_truncated(anywhere, tmp_path):
-    """Landlock sees that from ABI 3 on only, so the filter refuses it."""
+    """Landlock covers that only from ABI 3 on, so the filter refuses it."""
     setup = "import os\nopen('own', 'w').write('content')"
     refused = ("os.truncate('own', 0)", "os.open('own', os.O_RDONLY | os.O_TRUNC)", "os.open('own', 3)")
     for call in refused:
@@ -355,7 +355,7 @@ def test_a_worker_ends_with_its_grader_even_if_that_is_killed(mode):
 
 
 def descendants(pid):
-    """The processes that a process has started, and those that they have."""
+    """The children of a process, and their children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [found for child in children for found in (child, *descendants(child))]
 

@@ -1,4 +1,4 @@
-"""The real chat model, for tests that are run by `make test-chat` once it was fetched."""
+"""The real chat model, for the tests of `make test-chat`, which need it fetched."""
 
 import pytest
 

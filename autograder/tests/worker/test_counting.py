@@ -1,4 +1,4 @@
-"""Work is counted in tokens through the model, whatever the code that does it looks like."""
+"""Work is counted in tokens through the model, however the code is written."""
 
 import sys
 import types
@@ -195,7 +195,7 @@ def generate(prompt_ids, n_new, weights):
 
 
 def test_models_with_watched_weights_stay_alive_as_long_as_the_student():
-    """Who keeps float64 copies by id() must never meet an id again that belonged to other weights."""
+    """Code that keeps float64 copies by id() must never get an id that belonged to other weights."""
     source = """
 seen = {}
 def generate(prompt_ids, n_new, weights):
@@ -347,7 +347,7 @@ def generate(prompt_ids, n_new, weights):
 
 
 def test_a_recompute_with_weights_kept_from_before_is_seen(given_of_stage_4):
-    """The function under test is given watched weights, and runs all tokens through others."""
+    """The function under test receives watched weights, and runs all tokens through others."""
     source = """
 import given
 kept = []

@@ -18,7 +18,7 @@ HEADERS = {
 
 
 def decide(machine, number, *arguments, audit=None):
-    """What the filter answers to a call: runs its program as the kernel does."""
+    """The filter's answer to a call: runs its program as the kernel does."""
     program = list(struct.iter_unpack("HBBI", limits.filter_program(machine, OWN)))
     values = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("<IIQ6Q", number, audit or limits.AUDIT[machine], 0, *(v % 2**64 for v in values))

@@ -1,4 +1,4 @@
-"""What is kept of what cells show."""
+"""Which outputs of cells are kept."""
 
 import base64
 import struct

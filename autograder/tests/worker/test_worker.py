@@ -1,4 +1,4 @@
-"""The worker: runs cells, answers requests, and never takes the grader down with it."""
+"""The worker: runs cells, answers requests, and never brings the grader down."""
 
 import os
 
@@ -257,7 +257,7 @@ def test_a_forged_reply_ends_the_worker_and_nothing_else(attack):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="finds its pipe through /proc")
 def test_an_unrequested_reply_does_not_count_as_an_answer():
-    """A student who writes replies ahead of the questions gets no answer accepted."""
+    """A student who writes replies before the requests gets no reply accepted."""
     forged = "import msgpack\nbody = msgpack.packb({'value': [1, 2, 3]})\n"
     with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
         worker.run_cell(Cell("attack", FIND_PIPE + forged + "os.write(pipe, struct.pack('>I', len(body)) + body)"))
