@@ -23,7 +23,7 @@ def course(tmp_path_factory):
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM that a process could answer")
 @pytest.mark.parametrize("command", [["test", "NOTEBOOK"], ["grade", STAGE.name]], ids=["test", "grade"])
-def test_a_command_that_is_told_to_end_leaves_nothing(course, tmp_path, command):
+def test_a_terminated_command_leaves_nothing(course, tmp_path, command):
     """`timeout`, systemd and batch schedulers send SIGTERM."""
     course.hand_in("looping", change=own_cell(LOOP))
     arguments = [str(course.path("looping")) if part == "NOTEBOOK" else part for part in command]

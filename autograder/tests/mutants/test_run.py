@@ -92,7 +92,7 @@ def test_a_bug_may_belong_to_a_function_in_which_no_sample_has_it():
     assert list(report.doubtful_names(verdicts)) == ["forward-pass  mask-reversed  gelu: b"]
 
 
-def test_a_hint_that_goes_astray_is_told():
+def test_a_misleading_hint_is_reported():
     astray = {"saved-prefix-exact": "Look in f.\nThen look in g, and in any function of yours that it calls."}
     found = list(report.astray([verdict("right"), replace(verdict("h: wrong"), astray=astray)]))
     assert found == [f"failure-modes  h: wrong  saved-prefix-exact: {' '.join(astray['saved-prefix-exact'].split())}"]

@@ -142,7 +142,9 @@ def test_given_is_found_beside_the_notebook_and_forgotten_afterwards(notebook, t
 
 
 def test_a_notebook_that_is_not_solved_says_so(notebook):
-    with pytest.raises(NotebookError, match=r"prefill_decode\.ipynb is not solved yet; solve it first, or go on with"):
+    with pytest.raises(
+        NotebookError, match=r"prefill_decode\.ipynb is not solved yet; solve it first, or use the functions"
+    ):
         autograder.load_notebook(notebook(cell(STUB, "decode-step")))
 
 

@@ -24,7 +24,7 @@ def read(tmp_path, monkeypatch):
         marks, "checks_and_steps_of", lambda name: [Check(name, "same-logits", 3, "Same logits", lambda s, c: None)]
     )
 
-    monkeypatch.setattr("autograder.judge.framework.find_check", no_such_check)
+    monkeypatch.setattr("autograder.notebooks.marks.find_check", no_such_check)
 
     def read_text(text):
         (tmp_path / "prefill_decode.py").write_text(text, encoding="utf-8")
@@ -99,7 +99,7 @@ def test_a_wrong_header_is_refused_with_its_cell(read, script, reason):
 
 def test_a_check_of_another_stage_is_named_with_its_stage(read, monkeypatch):
     elsewhere = Check("kv-cache", "cache-grows", 1, "The cache grows", lambda s, c: None)
-    monkeypatch.setattr("autograder.judge.framework.find_check", lambda check_id: elsewhere)
+    monkeypatch.setattr("autograder.notebooks.marks.find_check", lambda check_id: elsewhere)
     with pytest.raises(BuildError, match="the check 'cache-grows', which belongs to kv-cache"):
         read(CHECK + '# %% check="cache-grows"\nautograder.check("cache-grows")\n')
 
