@@ -77,7 +77,7 @@ def test_once(work: Work, hint: int) -> int:
             outcome = grade_submission(
                 cells,
                 work.stage,
-                lambda check_id: VISIBLE_SEED,
+                VISIBLE_SEED,
                 given,
                 trained=chosen_model(),
                 hide_inputs=False,

@@ -57,7 +57,7 @@ class SubmissionResult:
 def grade_submission(
     cells: list[Cell],
     stage: Stage,
-    seed_of: Callable[[str], int],
+    seed: int,
     given_path: Path | None,
     *,
     trained: str | None = None,
@@ -70,7 +70,7 @@ def grade_submission(
 ) -> SubmissionResult:
     """Run the cells, then every check of the stage, or those of `checks`.
 
-    seed_of returns the seed of a check's inputs, given the check's id. A check in which the student's process ends or
+    seed: of all checks' inputs. A check in which the student's process ends or
     does not answer in time fails with that reason, and the next check gets a new process. Each cause is explained once:
     a later failure with the same cause names the check that explains it. hide_inputs keeps what the student's code says
     about hidden inputs out of every message. on_cell_error is called with a sentence about each cell that fails,
@@ -80,7 +80,7 @@ def grade_submission(
     results: list[Result] = []
     try:
         for check in checks_of(stage.name) if checks is None else checks:
-            result = _run(session, check, seed_of(check.id), trained).following(results)
+            result = _run(session, check, seed, trained).following(results)
             results.append(session.beginning_below(result, results))
             if on_result is not None:
                 on_result(results[-1])
@@ -95,7 +95,7 @@ def grade_submission(
 def _run(session: _Session, check: Check, seed: int, trained: str | None) -> Result:
     try:
         session.ensure_worker()
-        result = run_check(check, Student(session.perform, session.renew), seed, trained)
+        result = run_check(check, Student(session.perform, session.renew, session.known), seed, trained)
     except WorkerGone as gone:
         session.stopped.setdefault(gone.reason, []).append(check.id)
         message = in_lines(check.property, f"Your code did not finish: {gone.reason}.")
@@ -134,6 +134,7 @@ class _Session:
         self._call_seconds = limits.call
         self._worker: Worker | None = None
         self.notes = Notes()
+        self.known: dict[str, Any] = {}  # what came of the questions that several checks ask
         self.stopped: dict[str, list[str]] = {}  # by reason, the checks in which it ended or was too slow
         self.cell_errors: dict[str, str] = {}  # by label, of the cells that failed
         self.not_parsed: set[str] = set()  # the labels of those that are not valid Python

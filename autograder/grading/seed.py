@@ -1,4 +1,4 @@
-"""The seed of a check's hidden inputs, derived from the course's secret, the student, the check and the code."""
+"""The seed of a submission's hidden inputs, derived from the course's secret, the student and the code."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ def student_key(secret: bytes, student: str) -> bytes:
     return hmac.new(secret, student.encode(), hashlib.sha256).digest()
 
 
-def check_seed(key: bytes, check_id: str, code: str) -> int:
-    """The seed of one check's inputs, below 2**63. key: of the student.
+def submission_seed(key: bytes, code: str) -> int:
+    """The seed of all checks' inputs, below 2**63. key: of the student.
 
     It also depends on the student's code, so that inputs leaked through a message fit no other submission. The same
     submission has the same inputs whenever it is graded.
     """
-    text = "\0".join((check_id, code))
-    return int.from_bytes(hmac.new(key, text.encode(), hashlib.sha256).digest()[:8], "big") >> 1
+    return int.from_bytes(hmac.new(key, code.encode(), hashlib.sha256).digest()[:8], "big") >> 1
 
 
 def code_digest(cells: list[Cell]) -> str:

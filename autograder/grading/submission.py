@@ -14,7 +14,7 @@ from autograder.grading.graded_notebook import graded_notebook, rubrics_of
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
 from autograder.grading.scores import ForGradebook, answers, on_scale
-from autograder.grading.seed import check_seed, code_digest
+from autograder.grading.seed import code_digest, submission_seed
 from autograder.judge.cases import forget_passes
 from autograder.judge.framework import Result
 from autograder.notebooks.document import Document, read_document
@@ -68,11 +68,10 @@ def grade(grading: Grading, handed_in: HandedIn, start_worker: Callable[[Path | 
     path, notes = submitted_notebook(handed_in.folder, grading.stage)
     rebuilt = rebuild(grading.source_notebook, read_document(path), own_charts=grading.display_seconds is not None)
     cells = list(rebuilt.runs)
-    code = code_digest(cells)
     result = grade_submission(
         cells,
         grading.stage,
-        lambda check_id: check_seed(handed_in.key, check_id, code),
+        submission_seed(handed_in.key, code_digest(cells)),
         grading.given,
         limits=grading.limits,
         start_worker=start_worker,

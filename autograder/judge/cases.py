@@ -5,6 +5,7 @@ The visible cases of a student's own run and the hidden ones of grading differ o
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.judge.reference import Reference
+from autograder.judge.reference import KV, Reference
 from autograder.toolkit.model import GPT2Config, load_model, random_model
 from autograder.toolkit.model.load import absolute_name
 from autograder.toolkit.model.weights import Weights, replace_tensor
@@ -96,7 +97,8 @@ _trained: dict[str, JudgeModel] = {}  # their references remember passes from on
 
 
 def forget_passes() -> None:
-    """Forget remembered passes. Call it when the next inputs will differ."""
+    """Forget random models and remembered passes. Call it when the next inputs will differ."""
+    random_judge_model.cache_clear()
     for model in _trained.values():
         model.reference.forget()
 
@@ -109,7 +111,9 @@ def trained_model(name: str | None = None) -> JudgeModel:
     return _trained[name]
 
 
+@functools.lru_cache(maxsize=64)
 def random_judge_model(config: GPT2Config, seed: int) -> JudgeModel:
+    """The same one wherever it is asked for again, with the passes that its reference remembers."""
     return JudgeModel({"config": asdict(config), "seed": seed}, config, lambda: random_model(config, seed))
 
 
@@ -122,7 +126,7 @@ class Cases:
         self._trained = trained
 
     def number(self, *label: object) -> int:
-        """A number below 2**63 that depends on the seed and the label only."""
+        """A number below 2**63 that depends on the seed, the check and the label only."""
         text = "\0".join(map(str, (self._seed, self._label, *label)))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
@@ -150,10 +154,20 @@ class Cases:
         return self.random_model(DEEP_SHAPE)
 
     @cached_property
+    def far(self) -> JudgeModel:
+        """A random model of one layer, with more positions than the models that people know."""
+        return self.random_model(FAR_SHAPE)
+
+    @cached_property
     def beyond(self) -> list[tuple[JudgeModel, list[int]]]:
         """Small random models that exceed a size of well-known models, and ids that reach beyond it."""
-        far = self.random_model(FAR_SHAPE)
-        return [(self.deep, self.ids(self.deep, 5)), (far, self.ids(far, 1030))]
+        return [(self.deep, self.ids(self.deep, 5)), (self.far, self.ids(self.far, 1030))]
+
+    def past(self, model: JudgeModel, n: int) -> KV:
+        """Random keys and values for n positions, of about the size of a model's own, for which nothing is computed."""
+        c, rng = model.config, self.rng("past", n)
+        arrays = rng.standard_normal((c.n_layer, 2, c.n_head, n, c.head_dim), np.float32)
+        return [(keys, values) for keys, values in arrays]
 
     def random_model(self, config: GPT2Config) -> JudgeModel:
         return random_judge_model(config, self.number("model", *asdict(config).values()))

@@ -36,10 +36,14 @@ class Student:
 
     renew: starts a new process in which the student's cells have run; with True, its strings have other hashes, and it
         has another date and another folder.
+    known: what `once` has found in a submission's earlier checks.
     """
 
     def __init__(
-        self, perform: Callable[[dict[str, Any]], dict[str, Any]], renew: Callable[[bool], None] | None = None
+        self,
+        perform: Callable[[dict[str, Any]], dict[str, Any]],
+        renew: Callable[[bool], None] | None = None,
+        known: dict[str, Any] | None = None,
     ):
         self._perform = perform
         self._renew = renew
@@ -51,6 +55,7 @@ class Student:
         self._asked: list[str] = []  # in this check: functions, and methods with their class
         self._classes: dict[int, str] = {}  # of the objects behind handles
         self._raised: dict[str, StudentError] = {}  # in this check, by sentence
+        self._known = {} if known is None else known
         self.watched: Collection[str] = ()  # functions that must not change their arguments
         self._elsewhere = False
 
@@ -226,6 +231,20 @@ class Student:
             detail = f"For {what}, {error.sentence[:-1]}; a ValueError is expected."
             raise Failure(prop, detail) from None
         raise Failure(prop, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug)
+
+    def once(self, what: str, expect: Callable[[], None]) -> None:
+        """Call expect in the first check of a submission that asks for it; in later ones, raise what it raised."""
+        if what not in self._known:
+            before, error = len(self._asked), None
+            try:
+                expect()
+            except (Failure, StudentError) as raised:
+                error = raised
+            self._known[what] = error, self._asked[before:]
+        error, asked = self._known[what]
+        if error is not None:
+            self._asked += asked
+            raise error
 
     # Inside
 

@@ -25,7 +25,7 @@ Suspect = tuple[Bug, str]  # a bug, and the name of the variant that has it
 def variant(reference: Reference, name: str) -> Reference:
     """The reference with the mistake of this name; the weights that do not change are shared."""
     wrong = copy.copy(reference)
-    wrong._runs = OrderedDict()
+    wrong._runs, wrong.causal = OrderedDict(), False
     for part, changed in VARIANTS[name].items():
         setattr(wrong, part, changed(reference.weights) if part == "weights" else changed)
     return wrong

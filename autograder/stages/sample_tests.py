@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from autograder.bench.solved import solved
-from autograder.judge import cases
 from autograder.judge.bugs import NOT_WRITTEN
 from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
 from autograder.judge.reference import Reference
@@ -74,24 +73,12 @@ def answered():
     return collections.defaultdict(Replay)
 
 
-class SameCases(cases.Cases):
-    """Cases whose models, with the passes that their references remember, serve all submissions."""
-
-    def __init__(self, *drawn_from):
-        super().__init__(*drawn_from)
-        self.random_model = functools.cache(super().random_model)
-
-
-_same_cases = functools.lru_cache(maxsize=40)(SameCases)  # those of one stage
-
-
 _greedy = functools.lru_cache(maxsize=2000)(Reference.greedy)
 
 
 def judge(check, student, seed):
-    """run_check, on the same cases for all submissions."""
+    """run_check, with the greedy ids computed once for all submissions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cases, "Cases", _same_cases)
         patch.setattr(Reference, "greedy", lambda self, ids, n_new: _greedy(self, tuple(ids), n_new))
         return run_check(check, student, seed)
 
@@ -116,7 +103,7 @@ def grade(tmp_path_factory, asked, answered):
                 for cell in cells:
                     error = worker.run_cell(cell)
                     assert error is None, f"{cell.label}: {error}"
-                results = {}
+                results, known = {}, {}
                 for check in checks_and_steps_of(stage_name):
                     lists = asked[stage_name, name, check.id]
 
@@ -126,7 +113,7 @@ def grade(tmp_path_factory, asked, answered):
 
                     if name == "solution":
                         perform = answered[stage_name, check.id].keeping(perform)
-                    results[check.id] = judge(check, Student(perform), HIDDEN_SEED)
+                    results[check.id] = judge(check, Student(perform, known=known), HIDDEN_SEED)
                 return results
 
         yield graded

@@ -104,7 +104,10 @@ def compile_code(source: Any, filename: str, namespace: dict[str, Any], mode: st
 
 def compile_cell(source: str, filename: str, namespace: dict[str, Any]):
     """The cell's code object."""
-    return compile_code(in_python(source, filename, namespace), filename, namespace)
+    try:
+        return compile_code(source, filename, namespace)
+    except SyntaxError:
+        return compile_code(in_python(source, filename, namespace), filename, namespace)
 
 
 def in_python(source: str, filename: str, namespace: dict[str, Any]) -> str:

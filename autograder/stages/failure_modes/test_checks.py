@@ -449,7 +449,7 @@ def test_a_key_that_holds_something_of_its_process_is_found_out_in_a_new_one(for
         given = Path(folder) / "given.py"
         given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
         cells = [Cell("imports", "import hashlib, json"), Cell(KEY, cell)]
-        result = grade_submission(cells, find_stage(STAGE), lambda check_id: 0, given)
+        result = grade_submission(cells, find_stage(STAGE), 0, given)
     assert result.results[-1].bug.key == "key-salted"
 
 

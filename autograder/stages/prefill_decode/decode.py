@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autograder.judge.bugs import positions_shifted
 from autograder.judge.compare import Sweep, expect_close
+from autograder.judge.far import expect_right_far_on
 from autograder.judge.framework import check
 from autograder.judge.plurals import count, tokens
 from autograder.judge.reference import part_of_rows
@@ -39,8 +40,8 @@ def decode_every_step(student, cases):
         (cases.trained, (1, 30)),
     )
     sweep_lengths(cases, "cached lengths", plans, step, more=1)
-    for model, ids in cases.beyond:
-        step(expect_close, model, ids, len(ids) - 1)
+    step(expect_close, cases.deep, cases.ids(cases.deep, 5), 4)
+    expect_right_far_on(student, cases, "decode_step", 1, lambda ids, p, cache: (ids[0], p, cases.far, cache))
     n = 5
     after_others = [*cases.ids(small, n, "others"), cases.ids(small, small.config.n_ctx)[n]]
     step(expect_close, small, after_others, n, what="the same token at its position, with others")

@@ -184,7 +184,11 @@ def _files_of_no_writer(data: bytes, config: GPT2Config) -> Iterator[tuple[str, 
         ("with keys whose first two axes are exchanged", {first: np.ascontiguousarray(keys.swapaxes(0, 1))}, {}),
         ("with more than n_ctx ids", long, {"prefix_len": str(many)} if facts else {}),
         *((f"without the fact {field}", {}, {field: None}) for field in FACTS if field in facts),
-        *((f"with another {field}", {}, {field: text}) for field in FACTS for text in ("1", "x") if field in facts),
+        *(
+            (f"with another {field}", {}, {field: "1" if field == "prefix_len" else "x"})
+            for field in FACTS
+            if field in facts
+        ),
     ):
         parts = (
             {k: v for k, v in {**old, **new}.items() if v is not None}

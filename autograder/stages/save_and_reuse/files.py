@@ -34,7 +34,7 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
         (small, small.config.n_ctx, "prefix.safetensors"),
         (middle, 1, "saved prefix"),
         (wide, 7, "wide"),
-        (cases.trained, 5, "prefix.v1.bin"),
+        (cases.deep, 5, "prefix.v1.bin"),  # more than 10 layers
         (small, 3, "prefix.safetensors"),  # over the first file
         (small, 3, f"{FOLDER}/prefix.safetensors"),
     ):
@@ -58,7 +58,7 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
     else:
         expect_back(student, path, model, ids, before, "after rows were appended to what was read before")
     if student.begin_anew():
-        for i, (_, data, model, ids, before, where) in enumerate(files):
+        for i, (_, data, model, ids, before, where) in enumerate(files[:2]):
             path = file_name(cases, "elsewhere", i)
             student.write_file(path, data)
             expect_back(student, path, model, ids, before, f"in another process, {where}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import Sweep, expect_close, matches
+from autograder.judge.far import expect_right_far_on
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import part_of_rows
 from autograder.judge.student import Student, StudentError
@@ -43,14 +44,14 @@ def reuse_equals_recompute(student: Student, cases: Cases) -> None:
     sweep = Sweep(UNIT)
     for model, pairs in _prompt_lengths(cases):
         ids = cases.ids(model, max(map(sum, pairs)), "prompt")
+        model.reference.run(ids)  # which answers for all its beginnings
         for p, s in pairs:
             with sweep.at(p):
                 saved = student.handle(SAVE, ids[:p], model)
                 expect_right(student, saved, model, ids[:p], ids[p : p + s], sweep.close)
     sweep.finish()
-    for model, ids in cases.beyond:
-        prefix, suffix = ids[:-2], ids[-2:]
-        expect_right(student, student.handle(SAVE, prefix, model), model, prefix, suffix)
+    deep = cases.ids(cases.deep, 5)
+    expect_right(student, student.handle(SAVE, deep[:-2], cases.deep), cases.deep, deep[:-2], deep[-2:])
     expect_kept_as_well(student, cases)
 
 
@@ -64,9 +65,10 @@ def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, 
     yield middle, [(1, n - 1), (4, 2), (n // 2, n - n // 2), (n - 1, 1)]  # suffixes longer than a prefix, up to n_ctx
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
-    # ones of 16 and 32; 40 of 5, 8 and 10, and not of 16 or 32; 257 has one token past those of 8 to 256.
-    yield cases.long, [(16, 1), (32, 3), (64, 64), (65, 40), (128, 22), (30, 130), (20, 257)]
-    yield cases.trained, [(11, 4)]
+    # ones of 16 to 64; 40 of 5, 8 and 10, and not of 16 or 32; 257 has one token past those of 8 to 256.
+    yield cases.long, [(64, 64), (129, 40)]
+    yield cases.far, [(20, 257)]
+    yield cases.trained, [(5, 2)]
 
 
 @check(stage=STAGE, id="position-continues", points=2, title="The suffix continues at position prefix_len")
@@ -78,15 +80,14 @@ def position_continues(student: Student, cases: Cases) -> None:
     for model, pairs in (
         (small, ((2, 3), (7, 1), (7, 6), (small.config.n_ctx - 3, 3))),
         (large, ((11, 6), (3, 20))),
-        (cases.long, ((9, 130),)),
-        (cases.trained, ((5, 3),)),
+        (cases.long, ((9, 40),)),
     ):
         for p, s in pairs:
             ids = cases.ids(model, p + s, "prompt")
             with sweep.at(p):
                 saved = student.handle(SAVE, ids[:p], model)
                 answer = expect_right(student, saved, model, ids[:p], ids[p:], sweep.close)
-                for wrong in (p - 1,) if model is cases.trained else (0, p - 1, p + 1, p + 3) if s == 3 else (p + 1,):
+                for wrong in (0, p - 1, p + 1, p + 3) if s == 3 else (p + 1,):
                     if wrong + s <= model.config.n_ctx and same_answer(student, saved, wrong, ids[p:], model, answer):
                         detail = f"With prefix_len given as {wrong}, the logits are still those of position {p}"
                         raise Failure(None, f"{detail} ({case(model, p, s)}).", own.PREFIX_LEN_IGNORED)
@@ -97,7 +98,7 @@ def position_continues(student: Student, cases: Cases) -> None:
 @check(stage=STAGE, id="saved-stays-pristine", points=2, title="The saved cache stays as it was saved")
 def saved_stays_pristine(student: Student, cases: Cases) -> None:
     """After any number of reuses the saved cache has its length and every byte, and A, B, A gives A's logits twice."""
-    expect_kept(student, cases, (cases.trained, 5))
+    expect_kept(student, cases)
     model, p = cases.odd[0], 3
     prefix, where = cases.ids(model, p, "prefix"), case(model, p)
     a, b, c, d = (cases.ids(model, n, "suffix", n) for n in (3, 4, 7, 1))
@@ -157,61 +158,60 @@ def _expect_independent_clones(student: Student, cases: Cases, model: JudgeModel
 @check(stage=STAGE, id="cache-is-used", points=1, title="The answer comes from the saved keys and values")
 def cache_is_used(student: Student, cases: Cases) -> None:
     """The saved keys and values of every layer decide the answer; the prefix is neither run again nor remembered."""
-    for model in (cases.odd[0], cases.odd[1]):  # with a first and a last layer alone, and with one between them
-        prefix, suffix = cases.ids(model, 9, "prefix"), cases.ids(model, 3, "suffix")
-        p, where = len(prefix), case(model, len(prefix), len(suffix))
-        whole = model.reference.run(prefix + suffix)
-        kv, expected = part_of_rows(whole.kv, 0, p), whole.logits[-1]
-        rng = cases.rng("altered", model.config.n_layer)
-        options = {"name": REUSE, "axes": ("id",)}
+    model = cases.odd[1]  # with a layer between the first and the last
+    prefix, suffix = cases.ids(model, 9, "prefix"), cases.ids(model, 3, "suffix")
+    p, where = len(prefix), case(model, len(prefix), len(suffix))
+    whole = model.reference.run(prefix + suffix)
+    kv, expected = part_of_rows(whole.kv, 0, p), whole.logits[-1]
+    rng = cases.rng("altered")
+    options = {"name": REUSE, "axes": ("id",)}
 
-        expect_right(student, student.handle(SAVE, prefix, model), model, prefix, suffix)
+    expect_right(student, student.handle(SAVE, prefix, model), model, prefix, suffix)
 
-        wpe = model.weights.wpe.copy()
-        wpe[:p] = rng.normal(size=wpe[:p].shape) * wpe.std()
-        spoiled = model.patched("wpe.weight", wpe)
-        answer = student.array(REUSE, student.handle(SAVE, prefix, model), p, suffix, spoiled)
-        again = [(own.RECOMPUTED, lambda m=spoiled, ids=prefix + suffix: m.reference.logits(ids)[-1])]
-        place = f"with other numbers in the rows of wpe that only the prefix needs, {where}"
-        expect_close(answer, expected, where=place, suspects=again, **options)
+    wpe = model.weights.wpe.copy()
+    wpe[:p] = rng.normal(size=wpe[:p].shape) * wpe.std()
+    spoiled = model.patched("wpe.weight", wpe)
+    answer = student.array(REUSE, student.handle(SAVE, prefix, model), p, suffix, spoiled)
+    again = [(own.RECOMPUTED, lambda: spoiled.reference.logits(prefix + suffix)[-1])]
+    place = f"with other numbers in the rows of wpe that only the prefix needs, {where}"
+    expect_close(answer, expected, where=place, suspects=again, **options)
 
-        saved = student.handle(SAVE, prefix, model)
-        answer, n_run = student.counted_array(REUSE, saved, p, suffix, model)
-        expect_close(answer, expected, where=where, **options)
-        if n_run is not None and n_run > len(suffix) + 1.5:
-            detail = f"{n_run:.0f} tokens went through the model where the suffix has {len(suffix)} ({where})."
-            raise Failure(None, detail, own.RECOMPUTED)
+    saved = student.handle(SAVE, prefix, model)
+    answer, n_run = student.counted_array(REUSE, saved, p, suffix, model)
+    expect_close(answer, expected, where=where, **options)
+    if n_run is not None and n_run > len(suffix) + 1.5:
+        detail = f"{n_run:.0f} tokens went through the model where the suffix has {len(suffix)} ({where})."
+        raise Failure(None, detail, own.RECOMPUTED)
 
-        # With one row more in the very same cache there must be another answer, or an error. Left out are caches that
-        # cannot be appended to, and code that reads the first prefix_len rows only: it answers alike for a copy, too.
-        with contextlib.suppress(StudentError):
-            append_rows(student, saved, [tuple(np.asarray(3 * a[:, :1], np.float32) for a in pair) for pair in kv])
-            copy = student.method(saved, "clone", returns="handle")
-            again, of_copy = (student.array(REUSE, cache, p, suffix, model) for cache in (saved, copy))
-            if matches(again, answer) and not matches(of_copy, answer):
-                raise Failure(None, f"One row more in the same cache changes nothing ({where}).")
-        expect_right(
-            student, student.handle(SAVE, prefix, model), model, prefix, suffix
-        )  # saved anew, without that row
+    # With one row more in the very same cache there must be another answer, or an error. Left out are caches that
+    # cannot be appended to, and code that reads the first prefix_len rows only: it answers alike for a copy, too.
+    with contextlib.suppress(StudentError):
+        append_rows(student, saved, [tuple(np.asarray(3 * a[:, :1], np.float32) for a in pair) for pair in kv])
+        copy = student.method(saved, "clone", returns="handle")
+        again, of_copy = (student.array(REUSE, cache, p, suffix, model) for cache in (saved, copy))
+        if matches(again, answer) and not matches(of_copy, answer):
+            raise Failure(None, f"One row more in the same cache changes nothing ({where}).")
+    expect_right(student, student.handle(SAVE, prefix, model), model, prefix, suffix)  # saved anew, without that row
 
-        # Small changes of each layer's keys and values in turn; then values past the largest number of half precision.
-        for layer, part, scale in (*itertools.product(range(model.config.n_layer), (0, 1), (1.0,)), (0, 1, 1e8)):
-            array, altered, wrong = kv[layer][part], [list(pair) for pair in kv], expected
-            while matches(wrong, expected, atol=1e-2, rtol=5e-2):  # until the change is large enough for the logits
-                altered[layer][part] = (array + scale * array.std() * rng.normal(size=array.shape)).astype(np.float32)
-                wrong, scale = model.reference.run(suffix, past=altered).logits[-1], 3 * scale
-            cache = student.make_cache(model, altered)
-            answer = student.array(REUSE, cache, p, suffix, model)
-            student.replace(cache)  # with the next, which has its id()
-            what = f"Other {('keys', 'values')[part]} in layer {layer} of the cache"
-            if matches(answer, expected):
-                raise Failure(None, f"{what} change nothing ({where}).")
-            expect_close(answer, wrong, where=f"{what}, {where}", **options)
-        # The same numbers in another order, in which they add up to the same sum to the last bit.
-        altered[layer][part].flat[:16] = np.roll(altered[layer][part].flat[:16], 8)
-        wrong = model.reference.run(suffix, past=altered).logits[-1]
-        answer = student.array(REUSE, student.make_cache(model, altered), p, suffix, model)
-        expect_close(answer, wrong, where=f"the keys and values in another order, {where}", **options)
+    # Small changes of each layer's keys and values in turn; then values past the largest number of half precision.
+    for layer, part, scale in (*itertools.product(range(model.config.n_layer), (0, 1), (1.0,)), (0, 1, 1e8)):
+        array, altered, wrong = kv[layer][part], [list(pair) for pair in kv], expected
+        while matches(wrong, expected, atol=1e-2, rtol=5e-2):  # until the change is large enough for the logits
+            altered[layer][part] = (array + scale * array.std() * rng.normal(size=array.shape)).astype(np.float32)
+            wrong, scale = model.reference.run(suffix, past=altered).logits[-1], 3 * scale
+        cache = student.make_cache(model, altered)
+        answer = student.array(REUSE, cache, p, suffix, model)
+        student.replace(cache)  # with the next, which has its id()
+        what = f"Other {('keys', 'values')[part]} in layer {layer} of the cache"
+        if matches(answer, expected):
+            raise Failure(None, f"{what} change nothing ({where}).")
+        expect_close(answer, wrong, where=f"{what}, {where}", **options)
+    # The same numbers in another order, in which they add up to the same sum to the last bit.
+    altered[layer][part].flat[:16] = np.roll(altered[layer][part].flat[:16], 8)
+    wrong = model.reference.run(suffix, past=altered).logits[-1]
+    answer = student.array(REUSE, student.make_cache(model, altered), p, suffix, model)
+    expect_close(answer, wrong, where=f"the keys and values in another order, {where}", **options)
+    expect_right_far_on(student, cases, REUSE, 2, lambda ids, p, cache: (cache, p, ids, cases.far))
     expect_kept_as_well(student, cases)
 
 

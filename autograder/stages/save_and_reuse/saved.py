@@ -30,9 +30,9 @@ def saved_prefix_exact(student: Student, cases: Cases) -> None:
     for model, lengths in (
         (small, range(1, small.config.n_ctx + 1)),  # chunks and buffers of any size up to there, full and not
         (middle, (1, middle.config.n_ctx)),
-        # blocks of 8 to 256: full, and one row past them
-        (cases.long, (24, 32, 33, 65, 128, 257)),
-        (cases.trained, (12,)),
+        (cases.long, (128,)),  # blocks of 8 to 128, all full
+        (cases.far, (257,)),  # one row past those of 8 to 256
+        (cases.trained, (5,)),
     ):
         ids = cases.ids(model, max(lengths), "prefix")
         for p in lengths:

@@ -138,12 +138,14 @@ def _size(kv: KV) -> str:
     return f"{count(len(kv), 'layer')} of {' or '.join(map(str, rows))} rows"
 
 
-def expect_kept(student: Student, cases: Cases, *more: tuple[JudgeModel, int]) -> None:
-    """Pass when requests are answered right, and they and one that raises half-way leave the saved cache as it was.
+def expect_kept(student: Student, cases: Cases) -> None:
+    """Pass when requests are answered right, and they and one that raises half-way leave the saved cache as it was."""
+    student.once("kept", lambda: _expect_kept(student, cases))
 
-    more: models and prefix lengths, beside those with suffixes of 3 and 1 rows past a buffer of 8, and when it is full.
-    """
-    for model, p in ((cases.odd[0], 7), (cases.odd[2], 8), *more):
+
+def _expect_kept(student: Student, cases: Cases) -> None:
+    """With suffixes of 3 and 1 rows past a buffer of 8, and when it is full."""
+    for model, p in ((cases.odd[0], 7), (cases.odd[2], 8)):
         prefix, suffix, where = cases.ids(model, p, "prefix"), cases.ids(model, 3, "suffix", p), case(model, p)
         saved = student.handle(SAVE, prefix, model)
         before = student.read_cache(saved, SAVE)
@@ -163,8 +165,7 @@ def expect_kept_as_well(student: Student, cases: Cases) -> None:
     try:
         expect_kept(student, cases)
     except Failure as failure:
-        failure.prop = TOGETHER
-        raise
+        raise Failure(TOGETHER, failure.detail, failure.bug, failure.figures) from None
 
 
 def expect_refusals(student: Student, calls: Iterable[tuple[Any, ...]]) -> None:

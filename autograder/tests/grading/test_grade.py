@@ -48,7 +48,7 @@ def graded(monkeypatch):
 
     def run(*sources, **options):
         cells = [Cell(f"cell {i}", source) for i, source in enumerate(sources, 1)]
-        return grade_submission(cells, STAGE, lambda check_id: 7, options.pop("given", None), limits=QUICK, **options)
+        return grade_submission(cells, STAGE, 7, options.pop("given", None), limits=QUICK, **options)
 
     return run
 
