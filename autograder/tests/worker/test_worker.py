@@ -42,7 +42,7 @@ def of_kind(kind):
     return Cache(3)
 def grow(cache, ids):
     cache.grow(ids)
-    return cache.rows
+    return list(cache.rows)
 """
 
 
