@@ -51,12 +51,20 @@ _ = doctor()  # the command `autograder doctor`, in a notebook
 # A language model does not read letters or words. It reads **tokens**: pieces of text, each with a number, its **token
 # id**. The **tokenizer** cuts text into tokens. Ours knows 1,024 of them, and was made from the text that the model
 # learned from, a million characters of Shakespeare.
+#
+# Before a result, the notebooks of this course ask for a guess. Nothing depends on it. Enter one, run the next cells,
+# and read it beside the result.
+
+# %% tags=["chart"]
+n_tokens = autograder.guess("'To be, or not to be: that is the question.' has 42 characters. How many tokens?")
+n_tokens
 
 # %% tags=["chart"]
 text = "To be, or not to be: that is the question."
 token_ids = tokenizer.encode(text)
 print(len(text), "characters,", len(token_ids), "tokens")
 print(token_ids)
+print(n_tokens.beside(len(token_ids)))
 autograder.charts.token_strip(
     {"tokens": tokenizer.tokens(token_ids)}, shared=0, positions=True, title="A text as the model reads it"
 )
@@ -121,7 +129,22 @@ autograder.charts.convention()
 # bar presses a button and ticks the box.)
 
 # %% tags=["chart"]
+next_step = autograder.guess("300 tokens cost 90,000 units. With the cache, what does the next one cost?", unit="units")
+next_step
+
+# %% tags=["chart"]
+eleven = autograder.guess(
+    "A prompt of 16 tokens, 11 presses: how many times more is paid without the cache?", unit="times"
+)
+eleven
+
+# %% tags=["chart"]
 autograder.lab.decode_lab(weights, tokenizer)
+
+# %% tags=["chart"]
+print(next_step.beside(301 * 301 - 300 * 300, "One row: 2 * 300 + 1."))
+recomputed = sum(n * n for n in range(16, 27))  # 16 tokens in the first step, 26 in the eleventh
+print(eleven.beside(recomputed / (26 * 26), f"{recomputed:,} units in place of 26 * 26 = {26 * 26}."))
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -153,7 +176,24 @@ autograder.lab.decode_lab(weights, tokenizer)
 #    words.
 
 # %% tags=["chart"]
+remains = autograder.guess("Of 104 tokens, the first 100 are reused. How much of the cold cost remains?", unit="%")
+remains
+
+# %% tags=["chart"]
+one_letter = autograder.guess(
+    "The first letter of the system prompt changes. How much of it can be reused?",
+    choices=["all but the first token", "about half", "nothing"],
+)
+one_letter
+
+# %% tags=["chart"]
 autograder.lab.request_lab(weights, tokenizer)
+
+# %% tags=["chart"]
+lab = autograder.lab.request_lab(weights, tokenizer)  # as it was before you changed anything
+print(remains.beside(100 * lab.request.warm / lab.request.cold, f"{lab.request.warm} of {lab.request.cold:,} units."))
+lab.change.click()
+print(one_letter.beside("about half" if lab.request.shared else "nothing", f"Tokens shared: {lab.request.shared}."))
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
