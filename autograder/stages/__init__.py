@@ -60,7 +60,7 @@ STAGES = (
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=9,
+        version=10,
     ),
     Stage(
         "chat-model",

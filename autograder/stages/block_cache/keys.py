@@ -54,7 +54,7 @@ def keys_chained(student: Student, cases: Cases) -> None:
     """Where an id differs, the keys of its block and of all blocks after it differ, and those before it do not."""
     size, n_blocks = 4, 5
     rng = cases.rng("ids")
-    ids = rng.permutation(900)[: size * n_blocks].tolist()
+    ids = (1 + rng.permutation(900)[: size * n_blocks]).tolist()  # without 0, which takes the place of each
     changed = []  # the place of the first id that differs, and the ids
     for place in range(len(ids)):
         for other in (ids[place] + 1000, ids[place] + 65536, 0):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from autograder.bench.solved import solved
+from autograder.judge.framework import find_check, run_check
+from autograder.judge.student import local_student
 from autograder.stages.block_cache.plain_store import PlainStore, Rules
 from autograder.toolkit import traces
 from autograder.toolkit.model import GPT2Config, random_model
@@ -122,6 +124,11 @@ def test_each_wrong_rule_differs_from_the_right_one_somewhere():
 
     rules = [{"first_in": True}, {"leaves_first": False}, {"match_is_use": False}, {"leaves_a_token": False}]
     assert all(seen(Rules(**changed)) != seen(Rules()) for changed in rules)
+
+
+def test_no_seed_draws_ids_whose_change_to_0_is_none(course):
+    student = local_student(vars(course))
+    assert all(run_check(find_check("keys-chained"), student, seed).passed for seed in range(100))
 
 
 # The traces
