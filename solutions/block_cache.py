@@ -64,7 +64,7 @@ class Block:
 
 
 def rows_of(cache, start, end):
-    """A copy of positions start to end - 1 of a cache, [n_layer, 2, n_head, end - start, head_dim]: keys 0, values 1.
+    """A copy of rows start to end - 1 of a cache, [n_layer, 2, n_head, end - start, head_dim]: keys 0, values 1.
 
     It is write-protected, so that whoever is handed it can read it, and cannot change it for the others.
     """
@@ -101,7 +101,8 @@ common = longest_common_prefix(prompts["stored"], prompts["live"])
 names = {"live": [f"{'BC'[i >= common // 4]}{i}" for i in range(len(prompts["live"]) // 4)]}
 autograder.block_charts.block_strip(
     {name: tokenizer.tokens(ids) for name, ids in prompts.items()}, 4, names=names, reused={"live": common // 4},
-    title=f"The two share {common} tokens, and {common // 4} full blocks", note="Shaded blocks come out of the store.",
+    title=f"The two share {common} tokens, and {common // 4} full blocks",
+    note="Shaded blocks come out of the store.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -123,7 +124,7 @@ autograder.block_charts.block_tree(
     {"key 1": (None, "Hamlet says:"), "key 2": ("key 1", "to be, or"), "key 3": ("key 2", "not to be"),
      "key 4": ("key 2", "to sleep"), "key 5": (None, "Henry says:"), "key 6": ("key 5", "to be, or")},
     title="Equal ids after another beginning are another block",
-    note="A key is made of the key before it and the block's own ids, so it stands for the whole path from the left.",
+    note="A key is made of the key before it and the block's own ids: it stands for the whole path from the left.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -237,7 +238,8 @@ asked["differs"] = [*ids[:5], 300, *ids[6:]]
 runs = {"one more": 3, "exactly": 2, "one less": 2, "differs": 1}
 autograder.block_charts.block_strip(
     {name: tokenizer.tokens(ids) for name, ids in asked.items()}, 4, reused=runs,
-    title="Three blocks are stored. How many does each prompt take?", note="Shaded blocks are taken out of the store.",
+    title="Three blocks are stored. How many does each prompt take?",
+    note="Shaded blocks are taken out of the store.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -471,7 +473,7 @@ for name, tenant in (("stored", "Globe Theatre"), ("live", "Globe Theatre"), ("l
     n_reused = 4 * len(store.match(prompt_ids, context))
     logits = serve(store, prompt_ids, weights, context)
     error = abs(logits - prefill(prompt_ids, weights, ModelCache(n_layer))).max()
-    print(f"{name:6} for {tenant:13}: {n_reused:2} of {len(prompt_ids)} tokens reused, logits differ by {error:.0e}")
+    print(f"{name:6} for {tenant:13}: {n_reused:2} of {len(prompt_ids)} tokens reused, logits off by {error:.0e}")
 
 # %% [markdown]
 # ## 6. Blocks of 8-bit numbers
@@ -482,7 +484,8 @@ for name, tenant in (("stored", "Globe Theatre"), ("live", "Globe Theatre"), ("l
 # %% tags=["chart"]
 row = [0.31, -1.27, 0.026, 0.644]
 autograder.block_charts.steps_picture(
-    row, title="Four numbers between whole steps", note="A step is 1.27 / 127 = 0.01. The stroke is the number itself.",
+    row, title="Four numbers between whole steps",
+    note="A step is 1.27 / 127 = 0.01. The stroke is the number itself.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -602,7 +605,7 @@ rate = autograder.guess("'documents', room for 64 blocks of 16 tokens: what is y
 rate
 
 # %% tags=["chart"]
-by_capacity = {name: autograder.traces.by_capacity(new_store, trace, capacities) for name, trace in all_traces.items()}
+by_capacity = {name: autograder.traces.by_capacity(new_store, one, capacities) for name, one in all_traces.items()}
 totals = {name: autograder.traces.n_tokens(trace) for name, trace in all_traces.items()}
 for name, computed in by_capacity.items():
     autograder.block_charts.hit_rates(capacities, computed, totals[name], title=f"Hit rate: {name}").show()
@@ -735,7 +738,10 @@ times_more.beside(b / a, "A store whose match copies shows no difference here.")
 # w tokens are there. Suppose a store keeps no more than that of each prompt.
 
 # %% tags=["chart"]
-lost = autograder.guess("A window of 64 tokens: which trace loses its reuse?", choices=("one system prompt", "chats"))
+lost = autograder.guess(
+    "A window of 64 tokens: which trace loses its reuse?",
+    choices=("one system prompt", "chats"),
+)
 lost
 
 # %% tags=["chart"]

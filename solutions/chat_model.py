@@ -322,8 +322,9 @@ moved
 right = advance_llama(ids[40:], 40, weights, saved.clone())
 shifts = [-40, -20, -10, -4, -2, -1, 0, 1, 2, 4, 10, 20, 40]
 errors = [abs(advance_llama(ids[40:], 40 + s, weights, saved.clone()) - right).max() for s in shifts]
-autograder.charts.line_chart({"continued at 40 + shift": (shifts, errors)}, x_label="shift", y_label="error of a logit",
-    x_unit="positions", title="A saved prefix fits one place only", model="a random Llama").show()  # fmt: skip
+autograder.charts.line_chart({"continued at 40 + shift": (shifts, errors)}, x_label="shift", x_unit="positions",
+    y_label="error of a logit", title="A saved prefix fits one place only",
+    model="a random Llama").show()  # fmt: skip
 moved.beside(errors[shifts.index(1)])
 
 # %% [markdown]

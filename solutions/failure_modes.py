@@ -195,7 +195,7 @@ for name, shift in (("right", 0), ("starting again at 0", -len(begin)), ("one po
     print(f"--- positions {name}\n{text_from(shift)}\n")
 for name, label in (("positions reset", "starts again at 0"), ("positions shifted by one", "starts at 201")):
     errors = position_errors[label]
-    record(name, "nowhere: the ids are equal", f"logits off by {min(errors):.2g} to {max(errors):.2g}, no error raised")
+    record(name, "nowhere: the ids are equal", f"logits off by {min(errors):.2g} to {max(errors):.2g}, no error")
 
 # %% [markdown]
 # ## b. A saved cache that is changed by using it

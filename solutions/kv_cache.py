@@ -94,7 +94,7 @@ for layer in (0, 5, 11):
     _, k_long, v_long = queries_keys_values(token_ids, layer)
     _, k_short, v_short = queries_keys_values(shorter, layer)
     difference = max(abs(k_long[:, : len(shorter)] - k_short).max(), abs(v_long[:, : len(shorter)] - v_short).max())
-    print(f"layer {layer:2}: keys {k_short.shape}, {k_long.shape}; the shared rows differ by at most {difference:.1e}")
+    print(f"layer {layer:2}: keys {k_short.shape}, {k_long.shape}; shared rows differ by at most {difference:.1e}")
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -275,7 +275,10 @@ autograder.check("layer-cache-rows")
 # writing into one buffer that was made large enough beforehand.
 
 # %% tags=["chart"]
-copied = autograder.guess("1,024 rows by concatenation, one by one: how many old rows are copied in all?", unit="rows")
+copied = autograder.guess(
+    "1,024 rows by concatenation, one by one: how many old rows are copied in all?",
+    unit="rows",
+)
 copied
 
 # %% tags=["chart"]
@@ -559,9 +562,8 @@ by_adding_up = (k.nbytes + v.nbytes) * weights.config.n_layer
 print(f"the text above, by the formula: {kv_cache_bytes(weights.config, len(token_ids)):,} bytes")
 print(f"by adding up the arrays:        {by_adding_up:,} bytes")
 small = autograder.GPT2_SMALL
-print(
-    f"GPT-2 small, one token: {kv_cache_bytes(small, 1):,} bytes; 1,024 tokens: {kv_cache_bytes(small, 1024):,} bytes"
-)
+print(f"GPT-2 small, one token:         {kv_cache_bytes(small, 1):,} bytes")
+print(f"GPT-2 small, 1,024 tokens:      {kv_cache_bytes(small, 1024):,} bytes")
 print(bill.beside(kv_cache_bytes(small, 1024) / 1e6))
 
 # %% [markdown]

@@ -96,7 +96,7 @@ autograder.attention_charts.passes(n_prompt=6, n_generated=5)
 # One more question before you begin.
 
 # %% tags=["chart"]
-rows_at_end = autograder.guess("A prompt of 100 tokens and 20 new ones: how many rows does the cache have at the end?")
+rows_at_end = autograder.guess("A prompt of 100 tokens, 20 new ones: how many rows does the cache have at the end?")
 rows_at_end
 
 # %% tags=["chart"]
@@ -528,7 +528,10 @@ autograder.cost_charts.first_token(first, weights)
 # size of the real GPT-2, in some minutes.
 
 # %% tags=["chart"]
-cache_faster = autograder.guess("At position 1,000, the cache makes a new token how many times faster?", unit="times")
+cache_faster = autograder.guess(
+    "At position 1,000, the cache makes a new token how many times faster?",
+    unit="times",
+)
 cache_faster
 
 # %% tags=["chart"]

@@ -601,7 +601,10 @@ _ = path.write_bytes(data)
 # at the size of the real GPT-2, with random weights, in some minutes.
 
 # %% tags=["chart"]
-reuse_faster = autograder.guess("With a saved prefix of 500 tokens, a request is how many times faster?", unit="times")
+reuse_faster = autograder.guess(
+    "With a saved prefix of 500 tokens, a request is how many times faster?",
+    unit="times",
+)
 reuse_faster
 
 # %% tags=["chart"]
@@ -885,7 +888,10 @@ def generate_sharing(cache, prefix_len, suffix_ids, weights):
 # Are the logits right, and how much memory does a request hold? `tracemalloc` counts what NumPy allocates.
 
 # %% tags=["chart"]
-less_memory = autograder.guess("A clone holds how many times as much memory as a request that shares?", unit="times")
+less_memory = autograder.guess(
+    "A clone holds how many times as much memory as a request that shares?",
+    unit="times",
+)
 less_memory
 
 

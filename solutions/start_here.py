@@ -129,7 +129,10 @@ autograder.charts.convention()
 # bar presses a button and ticks the box.)
 
 # %% tags=["chart"]
-next_step = autograder.guess("300 tokens cost 90,000 units. With the cache, what does the next one cost?", unit="units")
+next_step = autograder.guess(
+    "300 tokens cost 90,000 units. With the cache, what does the next one cost?",
+    unit="units",
+)
 next_step
 
 # %% tags=["chart"]
@@ -191,7 +194,8 @@ autograder.lab.request_lab(weights, tokenizer)
 
 # %% tags=["chart"]
 lab = autograder.lab.request_lab(weights, tokenizer)  # as it was before you changed anything
-print(remains.beside(100 * lab.request.warm / lab.request.cold, f"{lab.request.warm} of {lab.request.cold:,} units."))
+cold, warm = lab.request.cold, lab.request.warm
+print(remains.beside(100 * warm / cold, f"{warm} of {cold:,} units."))
 lab.change.click()
 print(one_letter.beside("about half" if lab.request.shared else "nothing", f"Tokens shared: {lab.request.shared}."))
 

@@ -9,6 +9,7 @@ from autograder.places import SOLUTIONS
 from autograder.stages import STAGES
 
 MOST_LINES = 10
+WIDEST = 116  # characters that a cell shows without scrolling, in a JupyterLab 1,366 pixels wide
 CELLS = {stage.name: read_stage(stage, SOLUTIONS) for stage in STAGES}
 EACH_STAGE = pytest.mark.parametrize("stage", CELLS)
 
@@ -25,6 +26,12 @@ def code_lines(source):
 def test_a_chart_cell_has_ten_lines_at_most_and_what_only_draws_is_in_the_package(stage):
     long = {code_lines(source)[0]: len(code_lines(source)) for source in chart_cells(stage)}
     assert {first: n for first, n in long.items() if n > MOST_LINES} == {}
+
+
+@EACH_STAGE
+def test_a_cell_that_is_given_to_students_is_as_wide_as_a_laptop_shows(stage):
+    given = [cell for cell in CELLS[stage] if cell.cell_type == "code" and "BEGIN SOLUTION" not in cell.source]
+    assert [line for cell in given for line in cell.source.splitlines() if len(line) > WIDEST] == []
 
 
 @EACH_STAGE

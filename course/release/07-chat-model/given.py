@@ -625,7 +625,7 @@ class Block:
 
 
 def rows_of(cache, start, end):
-    """A copy of positions start to end - 1 of a cache, [n_layer, 2, n_head, end - start, head_dim]: keys 0, values 1.
+    """A copy of rows start to end - 1 of a cache, [n_layer, 2, n_head, end - start, head_dim]: keys 0, values 1.
 
     It is write-protected, so that whoever is handed it can read it, and cannot change it for the others.
     """
