@@ -427,7 +427,7 @@ autograder.check("chatml-turns")
 #   conversation is what it was before, and the next message is answered as if the refused one had not been sent.
 #
 # `log` says what happened: one dict for each turn, with `prompt`, the tokens of the whole prompt, `reused` and
-# `computed`, which add up to it, and `seconds`, the time until the first new token was known.
+# `computed`, which add up to it, and `seconds`, the time until the first new token was known, not rounded.
 
 
 # %% solution="chat"
@@ -435,8 +435,8 @@ class Chat:
     """A conversation with a chat model. Its attributes `messages`, `log` and `reuse` are read and changed from outside.
 
     `messages` is a list of the dicts that render_chatml takes, empty at first; messages.clear() begins a new
-    conversation, whose prompts may reuse what the cache still holds. `log` is a list with a dict for each turn, `reuse`
-    may change between turns.
+    conversation, whose prompts reuse what the cache still holds. `log` is a list with a dict for each turn, `reuse` may
+    change between turns.
     """
 
     def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):

@@ -67,7 +67,7 @@ STAGES = (
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=10,
+        version=11,
     ),
 )
 

@@ -172,6 +172,30 @@ class Chat:
         return answer
 '''
 
+_FUSED_STEP = '''
+joined = {}
+
+
+def one_step(token_id, position, weights, cache):
+    """A token's logits by vectors and joined matrices, which are kept with the weights."""
+    c = weights.config
+    if position >= c.n_ctx:
+        raise ValueError("no position is left")
+    if id(weights) not in joined:
+        pairs = [(np.concatenate([b.attn.q_proj, b.attn.k_proj, b.attn.v_proj]),
+                  np.concatenate([b.mlp.gate_proj, b.mlp.up_proj])) for b in weights.blocks]
+        joined[id(weights)] = weights, pairs
+    x = weights.wte[token_id]
+    for block, (qkv, gate_up), layer in zip(weights.blocks, joined[id(weights)][1], cache.layers):
+        heads = (qkv @ rms_norm(x, block.norm_1, c.norm_eps)).reshape(-1, 1, c.n_embd // c.n_head)
+        turned = rotate(heads[: c.n_head + c.n_kv_head], np.array([position]), c.rope_theta)
+        layer.append(turned[c.n_head :], heads[c.n_head + c.n_kv_head :])
+        x = x + block.attn.o_proj @ grouped_attend(turned[: c.n_head], layer).ravel()
+        gate, up = np.split(gate_up @ rms_norm(x, block.norm_2, c.norm_eps), 2)
+        x = x + block.mlp.down_proj @ (gate * 0.5 * (1 + np.tanh(gate / 2)) * up)
+    return weights.head @ rms_norm(x, weights.norm_f, c.norm_eps)
+''' + _STATEFUL_CHAT.replace("advance_llama([best],", "one_step(best,")
+
 RIGHT = [
     Right("keys-repeated", "The plain way with repeated keys, complex numbers and silu as it is defined.",
           {"grouped-attend": _REPEATED, "rotate": _COMPLEX, "swiglu": _SILU}),
@@ -183,6 +207,8 @@ RIGHT = [
           {"advance-llama": _LAST_ROW}),
     Right("other-chat", "A chat that puts back what it changed, and a template written out.",
           {"chat": _STATEFUL_CHAT, "render-chatml": _WRITTEN_OUT}),
+    Right("fused-step", "A chat that decodes by a function of its own, whose steps are not counted.",
+          {"chat": _FUSED_STEP}),
 ]  # fmt: skip
 
 # Wrong ones. What is wrong in a part is wrong in the model and in the chat that use it.
