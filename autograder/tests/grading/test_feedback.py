@@ -50,6 +50,18 @@ def contents(page):
     return text_of(title), [text_of(item) for item in re.findall(r"(?s)<li.*?</li>", items)]
 
 
+def test_a_configuration_with_the_earlier_name_of_a_class_gives_the_same_pages(course, page):
+    config = course.folder / "nbgrader_config.py"
+    text = config.read_text()
+    config.write_text(text.replace("page.ShowScores", "page.ShowMarks"))
+    try:
+        done = course.run("generate_feedback", STAGE.assignment, "--force", "--student=anna")
+    finally:
+        config.write_text(text)
+    assert done.returncode == 0, done.stderr
+    assert text_of(course.feedback("anna")) == text_of(page)
+
+
 def test_a_formula_in_a_table_stays_on_one_line(page):
     settings = re.findall(r"linebreaks:\s*\{\s*automatic: (\w+)", page)
     assert len(settings) == 2 and settings[-1] == "false"  # nbconvert's, and the one that MathJax reads after it
