@@ -291,6 +291,8 @@ WRONG = [
     Wrong("prefix-positions-from-one", "The prefix is decoded at positions 1, 2, ...",
           _save("for i, token_id in enumerate(prefix_ids):\n"
                 "        decode_step(token_id, min(i + 1, weights.config.n_ctx - 1), weights, saved)"), SAVED),
+    Wrong("prefix-cut-at-1024", "Only as many tokens as GPT-2's context has are saved.",
+          _save("prefill(prefix_ids[:1024], weights, saved)"), (EXACT,), "last-prefix-row-missing"),
     Wrong("empty-prefix-saved", "No prefix gives an empty cache.",
           _save("if prefix_ids:\n        prefill(prefix_ids, weights, saved)"), (REFUSALS,)),
     Wrong("half-precision", "Keys and values are rounded to float16 to save memory.",
@@ -393,6 +395,9 @@ WRONG = [
     Wrong("first-suffix-logits", "The loop returns after its first step.",
           _loop("logits = decode_step(token_id, prefix_len + i, weights, cache)\n        return logits"), ANSWERS,
           "first-token-logits"),
+    Wrong("wrong-after-full-blocks", "The position is one too large where the prefix fills blocks of 128.",
+          _answer("return advance(suffix_ids, prefix_len + (prefix_len % 128 == 0), weights, cache)"), (EQUAL,),
+          "positions-shifted-+1"),
     Wrong("last-suffix-token-left-out", "The loop stops one early.",
           _answer("return advance(suffix_ids[:-1] or suffix_ids, prefix_len, weights, cache)"), ANSWERS),
     Wrong("suffix-backwards", "The suffix is fed in reverse order.",
