@@ -70,11 +70,10 @@ def grade_submission(
 ) -> SubmissionResult:
     """Run the cells, then every check of the stage, or those of `checks`.
 
-    seed: of all checks' inputs. A check in which the student's process ends or
-    does not answer in time fails with that reason, and the next check gets a new process. Each cause is explained once:
-    a later failure with the same cause names the check that explains it. hide_inputs keeps what the student's code says
-    about hidden inputs out of every message. on_cell_error is called with a sentence about each cell that fails,
-    on_result after each check.
+    seed: of all checks' inputs. A check in which the student's process ends or does not answer in time fails with that
+    reason, and the next check gets a new process. Each cause is explained once: a later failure with the same cause
+    names the check that explains it. hide_inputs keeps what the student's code says about hidden inputs out of every
+    message. on_cell_error is called with a sentence about each cell that fails, on_result after each check.
     """
     session = _Session(cells, stage, given_path, start_worker, limits or Limits(), hide_inputs, on_cell_error)
     results: list[Result] = []

@@ -211,7 +211,7 @@ def _failed(check: Check, failure: Failure, student: Student, error: StudentErro
 
 
 def _look_in(places: Sequence[str], begin: str) -> str:
-    """ "any": it may call none."""
+    # "any", because there may be no such function
     calls = "they call" if places[1:] else "it calls"
     return f"{begin} {in_places(places)}, and in any function of yours that {calls}." if places else ""
 

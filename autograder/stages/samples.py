@@ -1,7 +1,7 @@
 """The sample submissions of every stage: right ones in different styles, wrong ones with one mistake each.
 
-They prove the checks (each stage's test_samples.py) and are the class that `make demo` marks. A wrong submission is the
-solution with a piece of text replaced, so it differs in one mistake and follows the solution when that changes. A
+They prove the checks (each stage's test_samples.py) and are the class that `make demo` grades. A wrong submission is
+the solution with a piece of text replaced, so it differs in one mistake and follows the solution when that changes. A
 right one replaces whole solution cells.
 """
 
