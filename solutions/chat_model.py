@@ -412,9 +412,9 @@ autograder.check("chatml-turns")
 # ## 3. The chat
 #
 # `Chat` holds a conversation, one cache, and the ids whose rows are in it. For each message it renders the whole
-# conversation, encodes it, and counts with how many of those ids the prompt begins. Their rows are reused (`cut` gives
-# a cache of the first n), the rest of the prompt is computed, and then the answer, id by id, as in stage 3's
-# `generate`.
+# conversation and encodes it. It counts how many ids at the start of the prompt are the same as those in the cache, and
+# reuses their rows (`cut` gives a cache of the first n). It computes the rest of the prompt, and then the answer, id by
+# id, as in stage 3's `generate`.
 #
 # Four things to get right:
 #
