@@ -52,7 +52,7 @@ def _draw_requests(cases: Cases) -> list[Request]:
         for n_prompt, n_new in ((8, 4), (model.config.n_ctx - 2, 3), (3, 0)):
             requests.append(draw_request(cases, model, n_prompt, n_new))
     requests += [draw_request(cases, cases.trained, 7, 12), draw_request(cases, lively(cases.long), 17, 41)]
-    return [*requests, draw_request(cases, lively(cases.far), 1030, 1)]
+    return [*requests, draw_request(cases, lively(cases.far), 1030, 2)]
 
 
 def _forward_is_wrong(student: Student, request: Request, answer: Answer) -> bool:
