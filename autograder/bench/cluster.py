@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
+from autograder.bench.memory import resident_mb
 from autograder.cli.sample_class import make_course, write_submission
 from autograder.grading.environment import import_nbgrader
 from autograder.notebooks.build import build
@@ -75,18 +76,14 @@ class Meter(Watcher):
     def settled(self, student: str) -> None:
         self._settled += 1
         if self._settled % self._every == 0:
-            self.samples.append(Sample(self._settled, time.perf_counter(), time.process_time(), resident_mb()))
+            memory = resident_mb(psutil.Process())
+            self.samples.append(Sample(self._settled, time.perf_counter(), time.process_time(), memory))
 
     def run(self, workers: int, before: int = 0) -> Run:
         """The run without the submissions graded before it and without the first tenth, while workers start."""
         samples = [sample for sample in self.samples if sample.settled > before]
         first, last = samples[len(samples) // 10], samples[-1]
         return Run(workers, last.settled - first.settled, last.time - first.time, last.cpu - first.cpu)
-
-
-def resident_mb() -> float:
-    """The memory of this process."""
-    return psutil.Process().memory_info().rss / 2**20
 
 
 # The class

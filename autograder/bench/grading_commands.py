@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import psutil
-
+from autograder.bench.memory import PeakMemory
 from autograder.cli.sample_class import UNSOLVED, make_course, write_submission
 from autograder.grading.environment import import_nbgrader
 from autograder.sandbox.isolation import MODE_VARIABLE, MODES, try_mode
@@ -217,7 +214,7 @@ def run(
         process = subprocess.Popen(
             command, cwd=course, env={**os.environ, **(environment or {})}, stdout=log, stderr=subprocess.STDOUT
         )
-        memory = _Memory(process.pid)
+        memory = PeakMemory(process.pid)
         ended_with = process.wait()
         seconds = time.perf_counter() - start
         memory.close()
@@ -226,35 +223,6 @@ def run(
             f"{' '.join(command)} failed:\n{(course / 'output.log').read_text(encoding='utf-8')[-3000:]}"
         )
     return Run(what, n, seconds, memory.own, memory.largest)
-
-
-class _Memory:
-    """Samples the memory of a process and of all its descendants ten times a second; keeps the peaks, in MB."""
-
-    def __init__(self, pid: int):
-        self.own = self.largest = 0.0
-        self._process = psutil.Process(pid)
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._closed.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._closed.wait(0.1):
-            with contextlib.suppress(psutil.Error):
-                self.own = max(self.own, _resident_mb(self._process))
-                command = self._process.cmdline()  # a child that has only just been forked still shares its memory
-                for child in self._process.children(recursive=True):
-                    with contextlib.suppress(psutil.Error):  # it has ended
-                        if child.cmdline() != command:
-                            self.largest = max(self.largest, _resident_mb(child))
-
-
-def _resident_mb(process: psutil.Process) -> float:
-    return process.memory_info().rss / 2**20
 
 
 def scores(course: Path, stage: Stage) -> dict[str, dict[str, float | None]]:
