@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograder.judge.bugs import POSITIONS_RESET
-from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.cases import Cases
 from autograder.judge.compare import expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
-from autograder.judge.reference import KV
 from autograder.judge.student import Student
-from autograder.stages.prefill_decode.shared import STAGE
+from autograder.stages.prefill_decode.shared import STAGE, expect_logits
 
 
 @check(
@@ -47,12 +45,4 @@ def step_advance(student: Student, cases: Cases) -> None:
     for start, end in ((0, 3), (3, 4), (4, 6)):
         logits = student.array("advance", ids[start:end], start, model, cache)
         where = f"for {count(end - start, 'new token')} at position {start}"
-        past, new = model.reference.run(ids[:start]).kv if start else None, ids[start:end]
-        from_0 = POSITIONS_RESET, lambda past=past, new=new: _after(model, new, past)
-        suspects, expected = [from_0] if start else [], model.reference.logits(ids[:end])[-1]
-        expect_close(logits, expected, name="advance", where=where, axes=("id",), suspects=suspects)
-
-
-def _after(model: JudgeModel, ids: list[int], past: KV | None) -> np.ndarray:
-    """The logits after ids that follow these rows, and stand at positions from 0 on."""
-    return model.reference.run(ids, past=past, positions=range(len(ids))).logits[-1]
+        expect_logits(logits, model, ids[:end], start, end, name="advance", where=where)
