@@ -1,13 +1,22 @@
 """The grader, graded: every right submission gets all points, every wrong one loses exactly the checks it should.
 
-Each stage's test_samples.py makes a class of SampleTable, so that its table is a file of its own to pytest. What a
-stage's test_checks.py asks of changed solutions runs in this process: see `changed` and `results`.
+Each stage's test_samples.py makes a class of SampleTable, so that its table is a file of its own to pytest. Right
+submissions are graded in a worker, where nothing honest may fail. Wrong ones are graded in this process, as in a
+notebook's kernel, which is faster; so is what a stage's test_checks.py asks of changed solutions.
 """
 
+import atexit
 import collections
 import contextlib
 import functools
+import os
 import re
+import sys
+import tempfile
+import types
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import jupytext
 import numpy as np
@@ -15,7 +24,7 @@ import pytest
 
 from autograder.bench.solved import solved
 from autograder.judge.bugs import NOT_WRITTEN
-from autograder.judge.framework import checks_and_steps_of, checks_of, run_check
+from autograder.judge.framework import Result, checks_and_steps_of, checks_of, run_check
 from autograder.judge.reference import Reference
 from autograder.judge.student import Student, local_student
 from autograder.notebooks.given import given_source
@@ -25,15 +34,11 @@ from autograder.sandbox.client import Cell, Worker
 from autograder.sandbox.processes import new_processes
 from autograder.stages import earlier_stages, find_stage
 from autograder.stages.samples import Right, Wrong, setup_cells, solved_cells, submissions_of
+from autograder.worker import protocol
+from autograder.worker.runtime import Runtime, import_given
 
 HIDDEN_SEED = 20_011  # any seed but the visible one
 OTHER_SEED = 20_012
-
-
-@pytest.fixture(scope="session")
-def asked():
-    """The lists of ids that a sample submission was asked about in a check, by stage, submission and check."""
-    return collections.defaultdict(set)
 
 
 class Replay:
@@ -67,12 +72,6 @@ def kind_of(request):
     return request["op"], request.get("name")
 
 
-@pytest.fixture(scope="session")
-def answered():
-    """What the solution answered in a check, by stage and check."""
-    return collections.defaultdict(Replay)
-
-
 _greedy = functools.lru_cache(maxsize=2000)(Reference.greedy)
 
 
@@ -83,40 +82,82 @@ def judge(check, student, seed):
         return run_check(check, student, seed)
 
 
-@pytest.fixture(scope="session")
-def grade(tmp_path_factory, asked, answered):
-    """Grades a sample submission, once, in a process that is forked from one that the stage's submissions share."""
-    with contextlib.ExitStack() as at_the_end:
+@dataclass
+class Graded:
+    """A graded sample: by check, the result, the lists of ids that it was asked about, and the solution's answers."""
 
-        @functools.cache
-        def processes_of(stage):
-            given = tmp_path_factory.mktemp("given") / "given.py"
-            given.write_text(given_source(stage) or "", encoding="utf-8")  # none for the first stage
-            return at_the_end.enter_context(contextlib.closing(new_processes(given)))
+    results: dict[str, Result] = field(default_factory=dict)
+    asked: dict[str, set[tuple[int, ...]]] = field(default_factory=dict)
+    answers: dict[str, Replay] = field(default_factory=lambda: collections.defaultdict(Replay))
 
-        @functools.cache
-        def graded(stage_name, name):
-            stage = find_stage(stage_name)
-            submission = next(s for s in submissions_of(stage_name) if s.name == name)
-            cells = setup_cells(stage_name) + [Cell(m, s) for m, s in submission.sources(stage).items()]
-            with Worker(processes=processes_of(stage)) as worker:
-                for cell in cells:
-                    error = worker.run_cell(cell)
-                    assert error is None, f"{cell.label}: {error}"
-                results, known = {}, {}
-                for check in checks_and_steps_of(stage_name):
-                    lists = asked[stage_name, name, check.id]
+    @property
+    def lost(self):
+        return {check for check, result in self.results.items() if result.points and not result.passed}
 
-                    def perform(request, lists=lists):
-                        lists.update(lists_in(request))
-                        return worker.request(request)
 
-                    if name == "solution":
-                        perform = answered[stage_name, check.id].keeping(perform)
-                    results[check.id] = judge(check, Student(perform, known=known), HIDDEN_SEED)
-                return results
+@functools.cache
+def graded(stage_name, name):
+    """The sample submission, graded once."""
+    stage, found = find_stage(stage_name), Graded()
+    submission = next(s for s in submissions_of(stage_name) if s.name == name)
+    cells = setup_cells(stage_name) + [Cell(m, s) for m, s in submission.sources(stage).items()]
+    where = a_worker if isinstance(submission, Right) else this_process
+    with where(given_file(stage_name)) as perform:
+        for cell in cells:
+            reply = perform({"op": "run_cell", "label": cell.label, "source": cell.source})
+            assert reply.get("error") is None, f"{cell.label}: {reply}"
+        known = {}
+        for check in checks_and_steps_of(stage_name):
+            requests = []
 
-        yield graded
+            def recorded(request, requests=requests):
+                requests.append(request)
+                return perform(request)
+
+            asking = found.answers[check.id].keeping(recorded) if name == "solution" else recorded
+            result = found.results[check.id] = judge(check, Student(asking, known=known), HIDDEN_SEED)
+            if name == "solution" or NUMBERS.search(result.told()):  # else nobody looks for the lists
+                found.asked[check.id] = {some for request in requests for some in lists_in(request)}
+    return found
+
+
+@functools.cache
+def given_file(stage_name):
+    """The path of the stage's given.py, which is empty for the first."""
+    path = Path(tempfile.mkdtemp(dir=os.environ["AUTOGRADER_TESTS"])) / "given.py"
+    path.write_text(given_source(find_stage(stage_name)) or "", encoding="utf-8")
+    return path
+
+
+@functools.cache
+def processes_from(given):
+    """The process from which a stage's workers are forked."""
+    processes = new_processes(given)
+    atexit.register(processes.close)
+    return processes
+
+
+@contextlib.contextmanager
+def a_worker(given):
+    with Worker(processes=processes_from(given)) as worker:
+        yield worker.request
+
+
+@contextlib.contextmanager
+def this_process(given):
+    """Requests are answered here, in an empty folder; what is given out is kept no longer than the submission."""
+    before = os.getcwd()
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of numbers that a wrong solution makes
+        patch.setitem(sys.modules, "given", None)
+        import_given(str(given))
+        patch.setattr(Runtime, "_given_out", [])
+        runtime = Runtime(types.ModuleType("__main__").__dict__)
+        os.chdir(folder)
+        try:
+            yield lambda request: protocol.decode(runtime.answer(request)[protocol.HEAD_BYTES :])
+        finally:
+            os.chdir(before)
 
 
 class SampleTable:
@@ -129,27 +170,34 @@ class SampleTable:
     same_for_all: frozenset[str] = frozenset()
 
     def pytest_generate_tests(self, metafunc):
-        for fixture, kind in (("right", Right), ("wrong", Wrong)):
+        for fixture, samples in (("right", self.right()), ("wrong", self.wrong())):
             if fixture in metafunc.fixturenames:
-                chosen = [s for s in submissions_of(self.stage) if isinstance(s, kind)]
-                metafunc.parametrize(fixture, chosen, ids=[s.name for s in chosen])
+                metafunc.parametrize(fixture, samples, ids=[s.name for s in samples])
 
-    def test_a_right_submission_gets_every_point(self, grade, right):
-        results = grade(self.stage, right.name)
+    def right(self):
+        return [s for s in submissions_of(self.stage) if isinstance(s, Right)]
+
+    def wrong(self):
+        return [s for s in submissions_of(self.stage) if isinstance(s, Wrong)]
+
+    def results_of_wrong(self):
+        return {s.name: graded(self.stage, s.name).results for s in self.wrong()}
+
+    def test_a_right_submission_gets_every_point(self, right):
+        results = graded(self.stage, right.name).results
         assert {c: r.message for c, r in results.items() if r.points and not r.passed} == {}
 
-    def test_a_wrong_submission_loses_exactly_its_checks(self, grade, wrong):
-        lost = {c for c, r in grade(self.stage, wrong.name).items() if r.points and not r.passed}
-        assert lost - set(wrong.also) == set(wrong.loses)
+    def test_a_wrong_submission_loses_exactly_its_checks(self, wrong):
+        assert graded(self.stage, wrong.name).lost - set(wrong.also) == set(wrong.loses)
 
-    def test_a_wrong_submission_is_told_its_bug_and_no_other(self, grade, wrong):
-        told = {r.bug.key for r in grade(self.stage, wrong.name).values() if r.bug is not None}
-        assert told == {wrong.bug, *wrong.follows} - {None}
+    def test_a_wrong_submission_is_told_its_bug_and_no_other(self):
+        told = {name: {r.bug.key for r in of.values() if r.bug} for name, of in self.results_of_wrong().items()}
+        assert told == {s.name: {s.bug, *s.follows} - {None} for s in self.wrong()}
 
-    def test_where_to_look_is_never_what_an_earlier_stage_gives(self, grade, wrong):
+    def test_where_to_look_is_never_what_an_earlier_stage_gives(self):
         given = {name for stage in earlier_stages(find_stage(self.stage)) for name in stage.functions}
-        named = {place.partition(".")[0] for r in grade(self.stage, wrong.name).values() for place in r.places}
-        assert named & given == set()
+        results = [result for of in self.results_of_wrong().values() for result in of.values()]
+        assert {place.partition(".")[0] for result in results for place in result.places} & given == set()
 
     @pytest.fixture
     def in_a_folder_of_its_own(self, tmp_path, monkeypatch):
@@ -167,44 +215,43 @@ class SampleTable:
         found = results(self.stage, changed(self.stage, sources=stubs)).values()
         assert {(r.score, r.bug) for r in found} == {(0.0, NOT_WRITTEN)}
 
-    def test_every_check_is_lost_by_some_wrong_submission(self):
-        lost = {check for s in submissions_of(self.stage) if isinstance(s, Wrong) for check in s.loses}
-        assert {c.id for c in checks_of(self.stage)} - lost == set()
+    def test_every_check_and_every_step_is_lost_by_some_wrong_submission(self):
+        lost = {check for s in self.wrong() for check in s.loses}
+        lost |= {c for of in self.results_of_wrong().values() for c, r in of.items() if not r.points and not r.passed}
+        assert {c.id for c in checks_and_steps_of(self.stage)} - lost == set()
 
-    def test_every_step_is_lost_by_some_wrong_submission(self, grade):
-        results = [grade(self.stage, s.name) for s in submissions_of(self.stage) if isinstance(s, Wrong)]
-        lost = {c for result in results for c, r in result.items() if not r.passed}
-        assert {c.id for c in checks_and_steps_of(self.stage) if not c.graded} - lost == set()
-
-    def test_what_was_right_for_other_inputs_earns_nothing(self, grade, answered):
+    def test_what_was_right_for_other_inputs_earns_nothing(self):
         """The order of the questions may be learned at home; answers that were noted there must not fit."""
-        assert grade(self.stage, "solution")
-        replays = {check: Replay(answered[self.stage, check.id].kept) for check in checks_of(self.stage)}
+        replays = {
+            check: Replay(graded(self.stage, "solution").answers[check.id].kept) for check in checks_of(self.stage)
+        }
         earned = {c.id for c, replay in replays.items() if run_check(c, Student(replay), OTHER_SEED).passed}
         assert earned == self.same_for_all
 
     def test_a_stage_has_enough_submissions(self):
-        wrong = [s for s in submissions_of(self.stage) if isinstance(s, Wrong)]
-        right = [s for s in submissions_of(self.stage) if isinstance(s, Right)]
-        assert len(wrong) >= 12
-        assert len(right) >= 5  # the solution and four other styles
+        assert len(self.wrong()) >= 12
+        assert len(self.right()) >= 5  # the solution and four other styles
 
-    def test_a_message_prints_no_hidden_input(self, grade, asked, wrong):
-        for check_id, result in grade(self.stage, wrong.name).items():
-            assert not shows(result.told(), asked[self.stage, wrong.name, check_id]), result.told()
+    def test_a_message_prints_no_hidden_input(self):
+        for sample in self.wrong():
+            found = graded(self.stage, sample.name)
+            told = {check: found.results[check].told() for check in found.asked}
+            assert {c: t for c, t in told.items() if shows(t, found.asked[c])} == {}, sample.name
 
-    def test_every_list_of_ids_that_is_asked_is_looked_for(self, grade, asked):
-        assert grade(self.stage, "solution")
-        of_the_solution = [lists for (_, name, _), lists in asked.items() if name == "solution"]
-        lists = {some for found in of_the_solution for some in found if min(some) >= 0}
+    def test_every_list_of_ids_that_is_asked_is_looked_for(self):
+        of_each_check = graded(self.stage, "solution").asked.values()
+        lists = {some for found in of_each_check for some in found if min(some) >= 0}
         assert lists
         assert all(shows(f"It fails for {list(some)}.", {some}) for some in lists)
         assert not shows("It fails for 12 of 400 tokens, first for [9, 9, 9].", lists)
 
 
+NUMBERS = re.compile(r"\d+(?:[,\s]+\d+){2,}")
+
+
 def shows(message, lists):
     """Whether a message prints three ids in a row of one of the lists, as lists are printed."""
-    printed = (re.findall(r"\d+", text) for text in re.findall(r"\d+(?:[,\s]+\d+){2,}", message))
+    printed = (re.findall(r"\d+", text) for text in NUMBERS.findall(message))
     numbers = {run for text in printed for run in runs(text)}
     return any(tuple(map(str, run)) in numbers for some in lists for run in runs(some)) if numbers else False
 

@@ -4,7 +4,7 @@ import pytest
 
 from autograder.judge.cases import Cases
 from autograder.stages.chat_model.chat import TEXTS, clear_conversation
-from autograder.stages.sample_tests import SampleTable, answered, asked, grade  # noqa: F401 - the fixtures
+from autograder.stages.sample_tests import SampleTable
 from autograder.stages.samples import Right, Wrong, submissions_of
 
 

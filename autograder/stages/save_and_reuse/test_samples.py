@@ -1,6 +1,6 @@
 """The table in samples.py, tested."""
 
-from autograder.stages.sample_tests import SampleTable, answered, asked, grade  # noqa: F401 - the fixtures
+from autograder.stages.sample_tests import SampleTable
 
 
 class TestSaveAndReuse(SampleTable):

@@ -10,18 +10,15 @@ from autograder.sandbox.processes import new_processes
 from autograder.tests.modes import ISOLATIONS, ask, filtered, in_bubblewrap, in_each
 
 
-@pytest.fixture(params=in_each())
-def processes(request):
+def started(request):
     processes = new_processes(isolation=request.param)
     yield processes
     processes.close()
 
 
-@pytest.fixture(params=in_each("bubblewrap", "landlock"))
-def sandbox(request):
-    processes = new_processes(isolation=request.param)
-    yield processes
-    processes.close()
+# Used by all tests, one after another, as by the submissions of a class
+processes = pytest.fixture(scope="module", params=in_each())(started)
+sandbox = pytest.fixture(scope="module", params=in_each("bubblewrap", "landlock"))(started)
 
 
 def begin(processes, code="pass"):
@@ -150,7 +147,7 @@ def test_a_sandbox_that_ended_badly_is_replaced(processes, end):
     "litter",
     [
         "os.makedirs('shut/inside'); os.mkdir('none', 0)",
-        "for _ in range(3000): os.mkdir('d'); os.chdir('d')",
+        "for _ in range(2100): os.mkdir('d'); os.chdir('d')",
     ],
     ids=["a folder that cannot be looked into", "folders in folders"],
 )
