@@ -8,10 +8,12 @@ import secrets
 import tempfile
 from pathlib import Path
 
+from autograder.toolkit.errors import UserError
+
 FILE_NAME = ".autograder-seed"
 
 
-class SeedError(ValueError):
+class SeedError(UserError, ValueError):
     """The course's secret cannot be used; the message says what to do."""
 
 

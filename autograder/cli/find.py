@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,15 +51,10 @@ def find_all_work() -> list[Work]:
 
 def stage_of(path: Path) -> Stage | None:
     """The stage that a file belongs to, by the file's name, its folder's name, or the checks it calls."""
-    stem = path.stem.lower().replace("-", "_").replace(" ", "_")
     folder = path.resolve().parent.name
-    for stage in GRADED_STAGES:
-        if stage.module in stem:
-            return stage
-    for stage in GRADED_STAGES:
-        if folder == stage.assignment:
-            return stage
-    return _stage_by_checks(path)
+    named = [stage for stage in GRADED_STAGES if stage.named_in(path.stem)]
+    named += [stage for stage in GRADED_STAGES if folder == stage.assignment]
+    return named[0] if named else _stage_by_checks(path)
 
 
 def _stage_by_checks(path: Path) -> Stage | None:
@@ -70,11 +66,8 @@ def _stage_by_checks(path: Path) -> Stage | None:
         return None
     from autograder.judge.framework import checks_of
 
-    for stage in GRADED_STAGES:
-        if any(f'autograder.check(\\"{check.id}\\")' in text or f'autograder.check("{check.id}")' in text
-               for check in checks_of(stage.name)):  # fmt: skip
-            return stage
-    return None
+    called = set(re.findall(r'autograder\.check\(\\?"([\w-]+)', text))
+    return next((s for s in GRADED_STAGES if called & {check.id for check in checks_of(s.name)}), None)
 
 
 def _in_this_folder(stage: Stage | None) -> Work:

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     from autograder.grading.cluster import Cluster
 
 
-class NotGraded(Exception):
-    """A submission or a whole assignment cannot be graded; the message tells the assistant why."""
+class NotStored(Exception):
+    """The scores of a submission cannot be stored; the message tells the assistant why."""
 
 
 class Batch:
@@ -96,15 +97,16 @@ class Batch:
                 grading = self._read_course()
                 self._claims = self._begin_claims()
                 self._graders = self._begin_graders(grading)
-            except (NotGraded, SeedError) as error:
-                self.converter.log.error(str(error))
-                raise CourseProblem(str(error)) from None
+            except (CourseProblem, SeedError, SandboxMissing) as error:
+                sentence = f"{'Nothing was graded. ' if isinstance(error, SandboxMissing) else ''}{error}"
+                self.converter.log.error(sentence)
+                raise CourseProblem(sentence) from None
             self._at_the_end.callback(self._graders.close)
             students = self._take_in_all_folders()
             notices = (self._isolation.missing, self._graders.notice)
             self._watcher.begins(len(students) + len(self._refused), tuple(filter(None, notices)))
             self._grade_all(students)
-            outcome = self._outcome(students)
+            outcome = self.converter.outcome = self._outcome(students)
         self._watcher.ends(outcome)
         if outcome.not_graded:
             raise NbGraderException("Some submissions could not be graded; see the table above.")
@@ -114,21 +116,17 @@ class Batch:
         if address is None:
             return Graders(grading, getattr(self.converter, "jobs", None))
         try:
-            from autograder.grading.cluster import Cluster, ClusterProblem
+            from autograder.grading.cluster import Cluster
         except ImportError:
-            raise NotGraded("A Dask cluster needs the package distributed: pip install distributed") from None
-        try:
-            return Cluster(grading, address)
-        except ClusterProblem as problem:
-            raise NotGraded(str(problem)) from None
+            raise CourseProblem("A Dask cluster needs the package distributed: pip install distributed") from None
+        return Cluster(grading, address)
 
     def _begin_claims(self) -> Claims:
         try:
             claims = Claims(self._folders.autograded, self._group)
         except OSError as error:
-            raise NotGraded(
-                f"{error.filename} cannot be used ({error.strerror}); let this account write to it."
-            ) from None
+            where = f"{error.filename} cannot be used ({error.strerror})"
+            raise CourseProblem(f"{where}; let this account write to it.") from None
         self._at_the_end.callback(claims.close)
         return claims
 
@@ -231,7 +229,7 @@ class Batch:
             return self._refuse(student, f"the grader failed with {type(error).__name__}: {error}")
         try:
             self._store(student, graded)
-        except (NotGraded, UnknownStudent) as error:
+        except (NotStored, UnknownStudent) as error:
             self._refuse(student, str(error))
         except Exception as error:
             self.converter.log.error(visible(traceback.format_exc(), keep="\n"))
@@ -262,7 +260,8 @@ class Batch:
         except OSError as error:
             self.converter.log.error("The files of an earlier grading of %s cannot be removed: %s", student, error)
         try:
-            write_record(self._folders.autograded, self._record(student, status=NOT_GRADED, reason=reason), self._group)
+            record = Record(self.assignment, student, NOT_GRADED, now(), str(self.stage.version), reason)
+            write_record(self._folders.autograded, record, self._group)
         except OSError as error:
             self.converter.log.error("The files about %s cannot be written: %s", student, error)
 
@@ -272,33 +271,20 @@ class Batch:
             record_path(self._folders.autograded, self.assignment, student).unlink(missing_ok=True)
             self._folders.write(student, graded.notebook)
         except OSError as error:
-            raise NotGraded(f"{error.filename} cannot be used ({error.strerror}).") from None
+            raise NotStored(f"{error.filename} cannot be used ({error.strerror}).") from None
         self._gradebook.store(
             student,
             graded.stored,
             handed_in_at(self._folders.handed_in(student)),
-            unchanged={name for name, _ in self._begun[student].items() & graded.answers.items()},
+            unchanged={name for name, _ in self._begun[student].items() & graded.record.answers.items()},
             create_student=self.converter.create_student,
         )
-        result = graded.result
-        record = self._record(
-            student,
-            status=GRADED,
-            file=graded.file,
-            digest=graded.digest,
-            score=result.score,
-            max_score=sum(r.points for r in result.results),
-            seconds=round(result.seconds, 2),
-            isolation=graded.isolation,
-            checks=result.results,
-            answers=graded.answers,
-            notes=result.notes,
-        )
         try:
+            record = replace(graded.record, student=student, graded_at=now())
             write_record(self._folders.autograded, record, self._group)
         except OSError as error:
-            raise NotGraded(f"its record cannot be written ({error.strerror or error}).") from None
-        self._graded[student] = result.notes
+            raise NotStored(f"its record cannot be written ({error.strerror or error}).") from None
+        self._graded[student] = record.notes
         self._run_hook(self.converter.run_post_convert_hook, student)
 
     def _run_hook(self, hook: Callable[[], None], student: str) -> None:
@@ -311,22 +297,19 @@ class Batch:
     def _read_course(self) -> Grading:
         if self.stage is None:
             known = ", ".join(s.assignment for s in GRADED_STAGES)
-            raise NotGraded(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
+            raise CourseProblem(f"There are no checks for {self.assignment}; the graded assignments are {known}.")
         if (notebook := self.converter.coursedir.notebook_id) not in ("*", self.stage.module):
-            raise NotGraded(f"{self.assignment} has no notebook {notebook}; it only has {self.stage.module}.")
-        try:
-            self._isolation = find_isolation()
-            self._isolation.expect(sandbox=self._require_sandbox, unsandboxed=self._allow_unsandboxed)
-        except SandboxMissing as error:
-            raise NotGraded(f"Nothing was graded. {error}") from None
+            raise CourseProblem(f"{self.assignment} has no notebook {notebook}; it only has {self.stage.module}.")
+        self._isolation = find_isolation()
+        self._isolation.expect(sandbox=self._require_sandbox, unsandboxed=self._allow_unsandboxed)
         self._folders = Folders(self.converter, self.stage.module)
         path = self._folders.source_notebook
         if not path.is_file():
-            raise NotGraded(f"{path} is missing; run: autograder build")
+            raise CourseProblem(f"{path} is missing; run: autograder build")
         try:
             source = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise NotGraded(f"{path} cannot be read ({error}); run: autograder build") from None
+            raise CourseProblem(f"{path} cannot be read ({error}); run: autograder build") from None
         coursedir = self.converter.coursedir
         self._secret = course_secret(self._folders.root)
         try:
@@ -336,15 +319,15 @@ class Batch:
             self._at_the_end.callback(self._gradebook.close)
             points = self._gradebook.points
             if odd := _out_of_step(source, {check.id for check in checks_of(self.stage.name)}, set(points)):
-                raise NotGraded(
+                raise CourseProblem(
                     f"Checks, course/source and gradebook differ in {', '.join(odd)}; run: autograder build"
                 )
             source = self._gradebook.overwrite(source)
         except MissingEntry:
-            raise NotGraded(f"The gradebook does not know {self.assignment}; run: autograder build") from None
+            raise CourseProblem(f"The gradebook does not know {self.assignment}; run: autograder build") from None
         except SQLAlchemyError as error:
             why = getattr(error, "orig", error)
-            raise NotGraded(f"The gradebook cannot be used ({why}); nothing was graded.") from None
+            raise CourseProblem(f"The gradebook cannot be used ({why}); nothing was graded.") from None
         given = self._folders.source / "given.py"
         return Grading(
             course=self._folders.root,
@@ -360,10 +343,6 @@ class Batch:
 
     def _recorded(self, student: str) -> Record | None:
         return read_record(self._folders.autograded, self.assignment, student)
-
-    def _record(self, student: str, **values: Any) -> Record:
-        version = str(self.stage.version)
-        return Record(self.assignment, student, graded_at=now(), checks_version=version, **values)
 
 
 def _out_of_step(source: dict[str, Any], checks: set[str], in_gradebook: set[str]) -> list[str]:

@@ -75,8 +75,7 @@ class Course:
         dask: the address of a scheduler whose workers grade.
         """
         converter = self._converter(stage, students)
-        converter.watcher = kept = _Kept(watcher)
-        converter.jobs, converter.dask = jobs, dask
+        converter.watcher, converter.jobs, converter.dask = watcher, jobs, dask
         converter.force = converter.force or force
         if not issubclass(converter.exporter_class, SubmissionExporter):
             raise CourseProblem(f"{CONFIG} does not set c.Autograde.exporter_class; compare it with the course's own.")
@@ -85,10 +84,9 @@ class Course:
         except CourseProblem:
             raise
         except NbGraderException as error:
-            if kept.outcome is None:
+            if converter.outcome is None:
                 raise CourseProblem(str(error)) from None
-        assert kept.outcome is not None
-        return kept.outcome
+        return converter.outcome
 
     def _converter(self, stage: Stage, students: Sequence[str]) -> _Converter:
         coursedir = self._app.coursedir
@@ -105,16 +103,4 @@ class _Converter(Autograde):
     jobs: int | None = None
     dask: str | None = None
     student_patterns: Sequence[str] = ()
-
-
-class _Kept(Watcher):
-    """Forwards every call to another watcher, and keeps the outcome."""
-
-    def __init__(self, watcher: Watcher):
-        self.outcome: Outcome | None = None
-        self.begins, self.settled = watcher.begins, watcher.settled
-        self._ends = watcher.ends
-
-    def ends(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        self._ends(outcome)
+    outcome: Outcome | None = None  # set at the end of the run

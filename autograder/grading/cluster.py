@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 from distributed import Client, Future, KilledWorker, as_completed
 
+from autograder.grading.folders import CourseProblem
 from autograder.grading.grade import GradingError
 from autograder.grading.graders import Graders
 from autograder.grading.submission import Graded, Grading, HandedIn, submitted_notebook
@@ -40,28 +41,24 @@ ANSWER_SECONDS = 15.0  # in which a running scheduler answers
 AHEAD = 2  # jobs sent for each of the workers' threads, so that none waits for this process
 
 
-class ClusterProblem(Exception):
-    """The cluster cannot be used; the message says what to do."""
-
-
 class Cluster:
-    """Has the methods of Graders; the workers of a cluster do the work."""
+    """Has the methods of Graders; the workers of a cluster do the work. Raises CourseProblem if it cannot be used."""
 
     def __init__(self, grading: Grading, address: str):
         if not re.fullmatch(r"(?:tcp|tls|wss?)://[^/]+:\d+/?", address):
-            raise ClusterProblem(f"{address} is not the address of a Dask scheduler; one looks like tcp://HOST:8786.")
+            raise CourseProblem(f"{address} is not the address of a Dask scheduler; one looks like tcp://HOST:8786.")
         try:
             there = urlsplit(address)
             socket.create_connection((there.hostname, there.port), ANSWER_SECONDS).close()  # Dask would keep trying
             self._client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False, name="autograder-grade")
         except (OSError, ValueError) as error:
-            raise ClusterProblem(
+            raise CourseProblem(
                 f"No Dask scheduler answers at {address} ({type(error).__name__}); start one with: dask scheduler"
             ) from None
         threads = sum(self._client.nthreads().values())
         if not threads:
             self._client.close()
-            raise ClusterProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
+            raise CourseProblem(f"The Dask scheduler at {address} has no workers; start some: dask worker {address}")
         self.window = max(AHEAD * threads, 16)  # workers may be added
         self.notice = f"Grading on {count(threads, 'thread')} of Dask workers; dashboard: {self._client.dashboard_link}"
         self._stage = grading.stage

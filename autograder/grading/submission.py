@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autograder.file_hash import hash_of
 from autograder.grading.display import Shown, show
 from autograder.grading.grade import Limits, SubmissionResult, grade_submission
 from autograder.grading.graded_notebook import graded_notebook, rubrics_of
 from autograder.grading.notes import Note
 from autograder.grading.rebuild import cells_to_show, rebuild
+from autograder.grading.records import GRADED, Record
 from autograder.grading.scores import ForGradebook, answers, on_scale
 from autograder.grading.seed import code_digest, submission_seed
 from autograder.judge.cases import forget_passes
@@ -55,12 +57,8 @@ class Graded:
     """A graded submission. The points are on the gradebook's scale, which is the one that counts."""
 
     notebook: str  # the JSON of the trusted notebook with its scores
-    result: SubmissionResult
     stored: ForGradebook
-    answers: dict[str, str]  # a digest of each answer that a person grades
-    file: str
-    digest: str  # of the submitted file
-    isolation: str
+    record: Record  # of no student yet
 
 
 def grade(grading: Grading, handed_in: HandedIn, start_worker: Callable[[Path | None], Worker]) -> Graded:
@@ -85,17 +83,27 @@ def grade(grading: Grading, handed_in: HandedIn, start_worker: Callable[[Path | 
     if shown.problem:
         notes += (Note("display", None, f"Charts could not be drawn: {shown.problem}."),)
     results = {r.id: on_scale(r, grading.points[r.id]) for r in result.results}
+    version = str(grading.stage.version)
     by_hand = {name: 0.0 if name in rebuilt.unanswered else None for name in grading.points}
     return Graded(
-        notebook=graded_notebook(
-            rebuilt.notebook, results, str(grading.stage.version), shown.outputs, rubrics_of(grading.source_notebook)
+        graded_notebook(rebuilt.notebook, results, version, shown.outputs, rubrics_of(grading.source_notebook)),
+        ForGradebook(by_hand | {r.id: r.score for r in results.values()}, rebuilt.unanswered),
+        Record(
+            grading.stage.assignment,
+            student="",
+            status=GRADED,
+            graded_at="",
+            checks_version=version,
+            file=_name(path.name),
+            digest=file_digest(path),
+            score=sum(r.score for r in results.values()),
+            max_score=sum(r.points for r in results.values()),
+            seconds=round(result.seconds, 2),
+            isolation=grading.isolation.missing or grading.isolation.mode,
+            checks=tuple(results.values()),
+            notes=notes,
+            answers=answers(rebuilt.notebook),
         ),
-        result=replace(result, results=tuple(results.values()), notes=notes),
-        stored=ForGradebook(by_hand | {r.id: r.score for r in results.values()}, rebuilt.unanswered),
-        answers=answers(rebuilt.notebook),
-        file=_name(path.name),
-        digest=file_digest(path),
-        isolation=grading.isolation.missing or grading.isolation.mode,
     )
 
 
@@ -111,14 +119,10 @@ def _with_places(result: SubmissionResult, missing: tuple[NotInGrading, ...]) ->
 
 def file_digest(path: Path) -> str:
     """A digest of a submitted file; NotebookError when it cannot be read."""
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:  # in pieces, because the file may be of any size
-            while piece := file.read(2**20):
-                digest.update(piece)
+        return hash_of(path, hashlib.sha256())
     except OSError as error:
         raise _unreadable(path.name, error) from None
-    return digest.hexdigest()
 
 
 def _unreadable(what: str, error: OSError) -> NotebookError:
@@ -144,7 +148,7 @@ def submitted_notebook(folder: Path, stage: Stage) -> tuple[Path, tuple[Note, ..
     if not found:
         what = "There is only a link to a file elsewhere" if links else "There is no notebook"
         raise NotebookError(f"{what} in the submission; {expected} is needed{_what_is_there(folder)}.")
-    meant = found if len(found) == 1 else [p for p in found if stage.module in _plain(p.stem)]
+    meant = found if len(found) == 1 else [p for p in found if stage.named_in(p.stem)]
     meant = meant if len(meant) == 1 else [p for p in found if _looks_like(p, stage)]
     if len(meant) != 1:
         names = ", ".join(_name(p.name) for p in found)
@@ -168,10 +172,6 @@ def _what_is_there(folder: Path) -> str:
 
 def _name(name: str) -> str:
     return one_line(name, 120)
-
-
-def _plain(stem: str) -> str:
-    return stem.lower().replace("-", "_").replace(" ", "_")
 
 
 def _looks_like(path: Path, stage: Stage) -> bool:

@@ -7,11 +7,11 @@ one from it. Everything is made in a temporary folder first, so a build that fai
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -49,7 +49,7 @@ def build(root: Path = ROOT, course: Path | None = None, stages: tuple[Stage, ..
         _refuse_others(stage, root / "solutions", course)
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary)
-        _make(root / "solutions", made, stages, _course_config(course))
+        _make(root / "solutions", made, stages, PyFileConfigLoader(CONFIG, path=str(course)).load_config())
         for step in ("source", "release"):
             for stage in stages:
                 _copy(made / step / stage.assignment, course / step / stage.assignment)
@@ -118,16 +118,9 @@ def source_notebook(stage: Stage, cells: list[ScriptCell]) -> str:
 def _cell_id(cell: ScriptCell, taken: set[str]) -> str:
     """The mark's value, or a hash of the text, which does not depend on where the cell is."""
     base = cell.name or f"{cell.kind}-{hashlib.sha256(cell.source.encode()).hexdigest()[:10]}"
-    chosen, number = base, 1
-    while chosen in taken:
-        number += 1
-        chosen = f"{base}-{number}"
-    taken.add(chosen)
+    ids = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
+    taken.add(chosen := next(each for each in ids if each not in taken))
     return chosen
-
-
-def _course_config(course: Path) -> Config:
-    return PyFileConfigLoader(CONFIG, path=str(course)).load_config()
 
 
 def _generate(stage: Stage, folder: Path, config: Config | None) -> None:
@@ -204,8 +197,5 @@ def _copy(made: Path, target: Path) -> None:
 
 def _first_difference(a: bytes, b: bytes) -> int | None:
     """The number of the first line that differs; None if none does."""
-    if a == b:
-        return None
-    lines_a, lines_b = a.split(b"\n"), b.split(b"\n")
-    pairs: Any = zip(lines_a, lines_b, strict=False)
-    return next((i for i, (x, y) in enumerate(pairs, 1) if x != y), min(len(lines_a), len(lines_b)) + 1)
+    pairs = itertools.zip_longest(a.split(b"\n"), b.split(b"\n"))
+    return next((i for i, (x, y) in enumerate(pairs, 1) if x != y), None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from autograder.plain_text import one_line
+from autograder.toolkit.errors import UserError
 
 
-class NotebookError(ValueError):
+class NotebookError(UserError, ValueError):
     """A notebook cannot be used. Jupyter shows the message alone, without a traceback through this package.
 
     The message is one line that is safe to show in a terminal, whatever the file's name is.
@@ -18,5 +19,5 @@ class NotebookError(ValueError):
         return str(self).splitlines()
 
 
-class BuildError(ValueError):
+class BuildError(UserError, ValueError):
     """The assignments cannot be built; the message names the script and the cell."""

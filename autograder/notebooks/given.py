@@ -12,6 +12,7 @@ from pathlib import Path
 
 from autograder.notebooks.errors import BuildError
 from autograder.notebooks.marks import ScriptCell, read_script
+from autograder.notebooks.parity import names_of
 from autograder.notebooks.regions import without_markers
 from autograder.places import SOLUTIONS
 from autograder.stages import Stage, earlier_stages
@@ -56,15 +57,16 @@ def given_source(stage: Stage, solutions: Path = SOLUTIONS) -> str | None:
                 future |= has_future
         solved = [c for c in cells if c.kind == "solution" or (c.kind == "setup" and _only_defines(_parse(c, script)))]
         for cell in solved:
-            tree = _parse(cell, script)
-            for name in _top_level_names(tree):
+            _parse(cell, script)  # or BuildError
+            names = names_of(cell.source)
+            for name in sorted(names.bound):
                 if name in defined_in:
                     raise BuildError(
                         f"{script} defines {name} in the cell {cell.name!r}, and {defined_in[name]} does too; "
                         "given.py needs a name for each."
                     )
                 defined_in[name] = script
-            for name in _free_names(tree):
+            for name in sorted(names.read - names.bound - set(dir(builtins))):
                 used.setdefault(name, f"{script}, cell {cell.name!r}")
         title = f"# {before.number}. {before.title}"
         sections.append("\n\n\n".join([title, *(without_markers(c.source).strip("\n") for c in solved)]))
@@ -127,32 +129,3 @@ def _only_defines(tree: ast.Module) -> bool:
 def _is_constant(node: ast.stmt) -> bool:
     """Whether a statement assigns a constant, such as START = "..."."""
     return isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
-
-
-def _top_level_names(tree: ast.Module) -> list[str]:
-    names = [n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
-    for node in tree.body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        names += [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return names
-
-
-def _free_names(tree: ast.Module) -> list[str]:
-    """The names that a cell reads and does not bind anywhere."""
-    read: dict[str, None] = {}
-    bound: set[str] = set(dir(builtins))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                read[node.id] = None
-            else:
-                bound.add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
-            bound.add(node.name or "")
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            bound.update(a.asname or a.name.split(".")[0] for a in node.names)
-    return [name for name in read if name not in bound]

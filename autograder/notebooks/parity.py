@@ -35,7 +35,7 @@ def not_in_grading(cells: Sequence[SortedCell], folder: Path | None = None) -> l
     Also the names of a solution that a later cell binds again, so that the notebook's checks see another function than
     grading does; and, with the notebook's folder, the Python files beside it that a cell imports.
     """
-    names = {id(cell): found for cell in cells if (found := _names(without_markers(cell.source))) is not None}
+    names = {id(cell): found for cell in cells if (found := names_of(without_markers(cell.source))) is not None}
     run = [cell for cell in cells if cell.runs and id(cell) in names]
     others = [cell for cell in cells if cell.role in ("chart", "check", "code") and not cell.runs and id(cell) in names]
     bound = {name for cell in run for name in names[id(cell)].bound} | set(dir(builtins)) | _GIVEN_BY_JUPYTER
@@ -80,21 +80,21 @@ def of_notebook(path: Path) -> list[NotInGrading]:
 
 
 @dataclass(frozen=True)
-class _Names:
+class Names:
     """The names that a cell binds at its top level, and the global names that it reads, also in functions."""
 
     bound: frozenset[str]
     read: frozenset[str]
 
 
-def _names(source: str) -> _Names | None:
+def names_of(source: str) -> Names | None:
     """The cell's names; None if it is not valid Python."""
     try:
         top = symtable.symtable(source, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     bound = frozenset(s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported())
-    return _Names(bound, frozenset(_read(top)))
+    return Names(bound, frozenset(_read(top)))
 
 
 def _read(table: symtable.SymbolTable) -> Iterator[str]:

@@ -149,13 +149,13 @@ def _records(autograded: Path, stage: Stage) -> dict[str, Record]:
 
 
 def _report(stage: Stage, rows: Sequence[Record], remarks: Sequence[tuple[str, str, str]]) -> ClassReport:
-    bugs = _named_bugs(rows)
+    bugs = _topics(rows, named=True)
     return ClassReport(
         stage=stage,
         rows=tuple(rows),
         checks=_check_counts(stage, rows),
         bugs=bugs,
-        topics=(*bugs, *_unexplained(rows))[:N_TOPICS],
+        topics=(*bugs, *_topics(rows, named=False))[:N_TOPICS],
         not_judged=_not_judged(rows),
         remarks=_grouped(remarks),
         not_isolated=tuple(dict.fromkeys(row.isolation for row in rows if " " in row.isolation)),
@@ -199,41 +199,29 @@ def _not_judged(rows: Sequence[Record]) -> tuple[tuple[str, int], ...]:
     return tuple((label, count) for label, count in counts if count)
 
 
-_Met = list[tuple[str, Result]]  # the students, and the failed check of each
-
-
-def _named_bugs(rows: Sequence[Record]) -> tuple[Topic, ...]:
-    found: dict[str, _Met] = {}
-    for row in rows:
-        for result in row.lost:
-            if result.bug and _is_judged(result):
-                found.setdefault(result.bug.label, []).append((row.student, result))
-    return _topics({label: (_sentence(met[0][1]), met) for label, met in found.items()}, named=True)
-
-
-def _unexplained(rows: Sequence[Record]) -> tuple[Topic, ...]:
-    """The checks that fail without a named bug, with the property that does not hold."""
-    found: dict[str, _Met] = {}
-    for row in rows:
-        for result in row.lost:
-            if not result.bug:
-                found.setdefault(result.title, []).append((row.student, result))
-    return _topics({title: (met[0][1].message.partition("\n")[0], met) for title, met in found.items()}, named=False)
-
-
 def _sentence(result: Result) -> str:
-    """The sentence of the named bug; in a record of an earlier version, the message's last line."""
-    return (result.bug and result.bug.sentence) or result.message.strip().rpartition("\n")[2]
+    """The sentence of the named bug (in a record of an earlier version, the message's last line), or the property."""
+    if result.bug is None:
+        return result.message.partition("\n")[0]
+    return result.bug.sentence or result.message.strip().rpartition("\n")[2]
 
 
-def _topics(found: dict[str, tuple[str, _Met]], named: bool) -> tuple[Topic, ...]:
-    """The topics, most frequent first; of two with the same number, the one that costs more points."""
+def _topics(rows: Sequence[Record], named: bool) -> tuple[Topic, ...]:
+    """The named bugs, or the checks that fail without one, most frequent first.
+
+    Of two with the same number, the one that costs more points is first.
+    """
+    found: dict[str, list[tuple[str, Result]]] = {}  # the students, and the failed check of each
+    for row in rows:
+        for result in row.lost:
+            if bool(result.bug) == named and _is_judged(result):
+                found.setdefault(result.bug.label if result.bug else result.title, []).append((row.student, result))
     topics = []
-    for label, (sentence, met) in found.items():
+    for label, met in found.items():
         students = tuple(dict.fromkeys(student for student, _ in met))
         titles = tuple(dict.fromkeys(result.title for _, result in met))
         points = sum(result.points - result.score for _, result in met)
-        topics.append((-len(students), -points, label, Topic(label, sentence, students, titles, named)))
+        topics.append((-len(students), -points, label, Topic(label, _sentence(met[0][1]), students, titles, named)))
     return tuple(topic for *_, topic in sorted(topics, key=lambda item: item[:3]))
 
 

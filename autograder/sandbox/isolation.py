@@ -16,6 +16,7 @@ import sys
 from dataclasses import dataclass, replace
 
 from autograder.sandbox.bubblewrap import bwrap_command
+from autograder.toolkit.errors import UserError
 from autograder.worker import landlock
 from autograder.worker.limits import has_system_call_filter
 
@@ -29,7 +30,7 @@ _USUAL_FOLDERS = (  # of programs, in case PATH is incomplete
 REMEDY = "install bubblewrap (apt install bubblewrap), or grade where Linux is 5.13 or newer"
 
 
-class SandboxMissing(Exception):
+class SandboxMissing(UserError):
     """A sandbox was requested or is needed, and does not work; the message is one sentence with the remedy."""
 
 

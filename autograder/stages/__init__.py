@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autograder.toolkit.errors import UserError
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -24,6 +26,10 @@ class Stage:
     def module(self) -> str:
         """The script in solutions/ and the notebook, without suffix: "save_and_reuse"."""
         return self.name.replace("-", "_")
+
+    def named_in(self, stem: str) -> bool:
+        """Whether the name of a file, without its suffix, holds the stage's name, however it is written."""
+        return self.module in stem.lower().replace("-", "_").replace(" ", "_")
 
     @property
     def graded(self) -> bool:
@@ -74,7 +80,7 @@ STAGES = (
 GRADED_STAGES = tuple(stage for stage in STAGES if stage.graded)
 
 
-class UnknownStage(ValueError):
+class UnknownStage(UserError, ValueError):
     """No stage has that name."""
 
 

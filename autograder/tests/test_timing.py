@@ -62,18 +62,13 @@ def test_labels_may_be_numbers():
     assert str(result).splitlines()[1].startswith("16  ")
 
 
-def test_a_control_is_the_same_function_measured_as_another():
-    result = compare({"a": sleeper(0.05), "b": sleeper(0.002)}, repeats=3, control="a")
-    assert list(result) == ["a", "b", "a (control)"]
-    assert result.noise < 0.5
-    assert "measured twice" in str(result)
-    assert timing.machine() in str(result)
-    assert compare({"a": sleeper(0)}, repeats=1).noise is None
+def test_a_comparison_names_the_machine():
+    assert timing.machine() in str(compare({"a": sleeper(0)}, repeats=1))
 
 
-def test_an_unknown_control_is_named():
+def test_a_setup_for_an_unknown_function_is_refused():
     with pytest.raises(ValueError, match="'cold' is none of the functions: 'a'"):
-        compare({"a": sleeper(0)}, control="cold")
+        compare({"a": sleeper(0)}, setup={"cold": lambda: None})
     with pytest.raises(ValueError, match="repeats must be 1 or more"):
         measure(sleeper(0), repeats=0)
 
@@ -99,7 +94,7 @@ def test_the_machine_line_states_the_threads(monkeypatch):
 
 def test_a_sweep_gives_a_measurement_of_each_function_at_each_size():
     seen = []
-    series = timing.sweep((2, 4), {"a": lambda n: seen.append(n), "b": lambda n: None}, repeats=3, warmup=1)
+    series = timing.sweep((2, 4), {"a": lambda n: seen.append(n), "b": lambda n: None}, repeats=3)
     assert {label: xs for label, (xs, _) in series.items()} == {"a": [2, 4], "b": [2, 4]}
     assert [len(one.samples) for one in series["a"][1]] == [3, 3]
     assert seen == [2] * 4 + [4] * 4
@@ -112,6 +107,6 @@ def test_a_sweep_hands_each_call_what_setup_made_for_it():
         made.append([n])
         return made[-1]
 
-    timing.sweep((2, 3), {"a": lambda n, fresh: used.append((n, fresh))}, setup=setup, repeats=2, warmup=0)
-    assert used == [(2, [2]), (2, [2]), (3, [3]), (3, [3])]
+    timing.sweep((2, 3), {"a": lambda n, fresh: used.append((n, fresh))}, setup=setup, repeats=2)
+    assert used == [(2, [2])] * 3 + [(3, [3])] * 3
     assert all(fresh is one for (_, fresh), one in zip(used, made, strict=True))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograder.toolkit.cell_charts import kinds
-from autograder.toolkit.chart_style import GRAY, Chart, describe, finish, kind_look, new_figure
+from autograder.toolkit.chart_style import GRAY, Chart, blank_figure, finish, kind_look
 from autograder.toolkit.charts import heatmap
 from autograder.toolkit.visible import visible
 
@@ -23,10 +23,7 @@ def model_drawing(config: Any) -> Chart:
     """The whole model with the shapes between its parts: a row of boxes below the line of the residual stream."""
     from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
-    figure, axes = new_figure(_PAGE, 3.5)
-    axes.axis("off")
-    axes.set_xlim(0, 100)
-    axes.set_ylim(0, 36)
+    _, axes = blank_figure(_PAGE, 3.5, (0, 100), (0, 36))
 
     def box(x, y, text, width=9.0):
         shape = FancyBboxPatch((x - width / 2, y - 2.6), width, 5.2, boxstyle="round,pad=0.2", fc="white", ec="black")
@@ -67,9 +64,8 @@ def model_drawing(config: Any) -> Chart:
     arrow((88, stream - 3), (88, 17))
     arrow((88, 11.2), (88, 7.4))
     axes.text(88, 5, f"logits\n[n_seq, {config.n_vocab}]", ha="center", va="center", fontsize=9)
-    finish(figure, axes, "GPT-2 from token ids to logits", "", config, False)
     words = "token ids; wte + wpe; blocks of x + attention(ln_1(x)), x + mlp(ln_2(x)); ln_f; times wte.T; logits"
-    return Chart(figure, "GPT-2 from token ids to logits", words)
+    return finish(axes, "GPT-2 from token ids to logits", words, model=config)
 
 
 def by_hand(q: np.ndarray, k: np.ndarray, v: np.ndarray, tokens: Sequence[str]) -> Chart:
@@ -79,7 +75,7 @@ def by_hand(q: np.ndarray, k: np.ndarray, v: np.ndarray, tokens: Sequence[str]) 
     scaled = q @ k.T / np.sqrt(head_dim)
     weights = _softmax(np.where(visible_keys, scaled, -np.inf))
     names, height = [visible(token) for token in tokens], _LINE * n_seq + 0.95
-    figure, axes = _page(2 * height + 0.5)
+    axes = _page(2 * height + 0.5)
     x = 1.0
     for heading, rows in (("q", q), ("k", k), ("v", v)):
         x = _table(axes, x, 0.5, rows, heading=heading, row_names=names if heading == "q" else ()) + 0.45
@@ -94,8 +90,7 @@ def by_hand(q: np.ndarray, k: np.ndarray, v: np.ndarray, tokens: Sequence[str]) 
     _table(axes, x, height + 0.5, weights @ v, heading="5. weights @ v", column_names=[""])
     title = f"Attention of {n_seq} tokens in one head, by hand"
     note = "Rows: the token that looks. Columns of tables 1 to 4: the token that is seen."
-    finish(figure, axes, title, note, None, False)
-    return Chart(figure, title, f"weights:\n{weights.round(3)}\nresult:\n{(weights @ v).round(3)}")
+    return finish(axes, title, f"weights:\n{weights.round(3)}\nresult:\n{(weights @ v).round(3)}", note)
 
 
 def row_through_block(
@@ -119,7 +114,7 @@ def row_through_block(
         "mlp": "two linear layers, gelu between them",
         "x + attention + mlp": "the row that enters the next block",
     }
-    figure, axes = _page(len(notes) * (_LINE + 0.12) + 0.95)
+    axes = _page(len(notes) * (_LINE + 0.12) + 0.95)
     y = 0.1
     for name, note in notes.items():
         row, of_tokens = steps[name], name in ("scores", "weights")
@@ -133,9 +128,8 @@ def row_through_block(
         axes.text(x + 0.1, y + _LINE / 2, more + note, va="center", fontsize=8.5, color=GRAY)
         y += _LINE + 0.12
     title = f"The row of {names[position]} on its way through block {layer}"
-    finish(figure, axes, title, "Dotted: later tokens, which are hidden.", describe(weights), False)
     table = "\n".join(f"{name}: {' '.join(f'{value:.2f}' for value in steps[name][:8])}" for name in notes)
-    return Chart(figure, title, table)
+    return finish(axes, title, table, "Dotted: later tokens, which are hidden.", weights)
 
 
 def row_steps(weights: Any, token_ids: Sequence[int], position: int, layer: int, head: int) -> dict[str, np.ndarray]:
@@ -272,13 +266,9 @@ def _norm(x: np.ndarray, norm: Any) -> np.ndarray:
     return centered / np.sqrt((centered**2).mean(axis=-1, keepdims=True) + 1e-5) * norm.weight + norm.bias
 
 
-def _page(height: float) -> tuple[Any, Any]:
-    """A figure as wide as a page whose axes count inches, from the top."""
-    figure, axes = new_figure(_PAGE, height)
-    axes.set_xlim(0, _PAGE)
-    axes.set_ylim(height - 0.5, 0)
-    axes.axis("off")
-    return figure, axes
+def _page(height: float) -> Any:
+    """The axes of a figure as wide as a page, which count inches, from the top."""
+    return blank_figure(_PAGE, height, (0, _PAGE), (height - 0.5, 0))[1]
 
 
 def _table(

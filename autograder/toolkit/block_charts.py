@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.toolkit.chart_style import GRAY, Chart, behind_words, describe, finish, kind_look, new_figure
+from autograder.toolkit.chart_style import GRAY, Chart, behind_words, blank_figure, describe, finish, kind_look
 from autograder.toolkit.charts import line_chart
 from autograder.toolkit.timing import machine
 from autograder.toolkit.visible import visible
@@ -34,7 +34,8 @@ def block_strip(
 
     texts = {label: [visible(t) for t in tokens] for label, tokens in rows.items()}
     widest = max(sum(len(t) + 1.2 for t in row) + 1.2 * (len(row) // block_size) for row in texts.values())
-    figure, axes = new_figure(max(6.0, widest * 0.1 + 1.9), 0.8 + 0.62 * len(rows))
+    size = max(6.0, widest * 0.1 + 1.9), 0.8 + 0.62 * len(rows)
+    _, axes = blank_figure(*size, (-0.3, widest + 0.3), ((len(rows) - 1) * 1.75 + 0.6, -1.1))
     table = []
     for number, (label, row) in enumerate(texts.items()):
         x, y, n_full = 0.0, number * 1.75, len(row) // block_size
@@ -56,11 +57,7 @@ def block_strip(
             cells.append(f"[{'|'.join(row[i : i + block_size])}]{' reused' if shaded else ''}")
             x += 1.2
         table.append(f"{label}: {' '.join(cells)}")
-    axes.set_xlim(-0.3, widest + 0.3)
-    axes.set_ylim((len(rows) - 1) * 1.75 + 0.6, -1.1)
-    axes.axis("off")
-    finish(figure, axes, title, note, None, False)
-    return Chart(figure, title, "\n".join(table))
+    return finish(axes, title, "\n".join(table), note)
 
 
 def block_tree(
@@ -86,7 +83,7 @@ def block_tree(
         lines = max(lines, line + 1)
         places[name] = column, line
     width = 1 + max(column for column, _ in places.values())
-    figure, axes = new_figure(max(6.0, 1.95 * width), 0.9 + 0.72 * lines)
+    _, axes = blank_figure(max(6.0, 1.95 * width), 0.9 + 0.72 * lines, (-0.1, width), (lines - 0.5, -0.5))
     for name, (before, text) in blocks.items():
         column, line = places[name]
         look = _REUSED if name in shaded else _NEW
@@ -100,12 +97,8 @@ def block_tree(
         if name in crossed:
             axes.plot((column - 0.02, column + 0.72), (line - 0.34, line + 0.34), color="black", lw=1.6, zorder=4)
             axes.plot((column - 0.02, column + 0.72), (line + 0.34, line - 0.34), color="black", lw=1.6, zorder=4)
-    axes.set_xlim(-0.1, width)
-    axes.set_ylim(lines - 0.5, -0.5)
-    axes.axis("off")
-    finish(figure, axes, title, note, None, False)
     table = (f"{name} after {before or 'nothing'}: {text}" for name, (before, text) in blocks.items())
-    return Chart(figure, title, "\n".join(table))
+    return finish(axes, title, "\n".join(table), note)
 
 
 def hit_rates(capacities: Sequence[int], computed: Mapping[str, Sequence[int]], total: int, title: str) -> Chart:
@@ -162,7 +155,7 @@ def waiting_times(times: Mapping[str, Sequence[float]], title: str, model: Any) 
 def steps_picture(row: Sequence[float], title: str, note: str = "") -> Chart:
     """Each number of a row between its nearest steps, with the step that int8 keeps; a step is the largest / 127."""
     step = max(map(abs, row)) / 127
-    figure, axes = new_figure(6.6, 1.2 + 0.55 * len(row))
+    _, axes = blank_figure(6.6, 1.2 + 0.55 * len(row), (-0.5, 2.6), (len(row) - 0.5, -0.7))
     table = []
     for y, x in enumerate(row):
         exact, kept = x / step, round(x / step)
@@ -177,8 +170,4 @@ def steps_picture(row: Sequence[float], title: str, note: str = "") -> Chart:
         axes.text(-0.12, y, f"{x:.3f}", ha="right", va="center")
         axes.text(1.12, y, f"kept as {kept}, given back as {kept * step:.3f}", ha="left", va="center")
         table.append(f"{x:.3f} = {exact:.2f} steps, kept as {kept}")
-    axes.set_xlim(-0.5, 2.6)
-    axes.set_ylim(len(row) - 0.5, -0.7)
-    axes.axis("off")
-    finish(figure, axes, title, note, None, False)
-    return Chart(figure, title, "\n".join(table))
+    return finish(axes, title, "\n".join(table), note)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.toolkit.chart_style import KINDS, Chart, finish, kind_look, new_figure
+from autograder.toolkit.chart_style import KINDS, Chart, blank_figure, finish, kind_look, new_figure
 from autograder.toolkit.visible import visible
 
 
@@ -20,7 +20,6 @@ def kinds(
     x_ticks: Sequence[Any],
     y_ticks: Sequence[Any],
     title: str,
-    note: str = "",
 ) -> Chart:
     """A table of cells, each of a kind in KINDS, or None for an empty place; row 0 is at the top."""
     from matplotlib.patches import Patch, Rectangle
@@ -47,9 +46,8 @@ def kinds(
     used = [kind for kind in KINDS if any(kind in row for row in rows)]
     patches = [Patch(label=kind, **kind_look(kind)) for kind in used]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(used), frameon=False, handlelength=1.6)
-    finish(figure, axes, title, note, None, False)
     counts = ", ".join(f"{sum(list(row).count(kind) for row in rows)} {kind}" for kind in used)
-    return Chart(figure, title, f"{len(rows)} x {n_columns} cells: {counts}")
+    return finish(axes, title, f"{len(rows)} x {n_columns} cells: {counts}")
 
 
 def convention() -> Chart:
@@ -62,14 +60,10 @@ def convention() -> Chart:
         "visible": "a key that a query may see",
         "hidden": "a key that comes later, which the query may not see",
     }
-    figure, axes = new_figure(7.2, 0.6 + 0.32 * len(meanings))
-    axes.axis("off")
-    axes.set_xlim(0, 7.2)
-    axes.set_ylim(len(meanings), 0)
+    _, axes = blank_figure(7.2, 0.6 + 0.32 * len(meanings), (0, 7.2), (len(meanings), 0))
     for y, (kind, meaning) in enumerate(meanings.items()):
         axes.add_patch(Rectangle((0.1, y + 0.12), 0.5, 0.76, **kind_look(kind)))
         axes.text(0.75, y + 0.5, kind, va="center", fontweight="bold")
         axes.text(1.75, y + 0.5, meaning, va="center")
-    title = "What colors and hatches mean"
-    finish(figure, axes, title, "", None, False)
-    return Chart(figure, title, "\n".join(f"{kind}: {meaning}" for kind, meaning in meanings.items()))
+    table = "\n".join(f"{kind}: {meaning}" for kind, meaning in meanings.items())
+    return finish(axes, "What colors and hatches mean", table)

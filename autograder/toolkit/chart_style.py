@@ -175,17 +175,25 @@ def label_ends(figure: Any, axes: Any, ends: list[tuple[float, float, str, str]]
                       fontweight="bold", fontsize=9.5, arrowprops=arrow, annotation_clip=False)  # fmt: skip
 
 
-def finish(
-    figure: Any, axes: Any, title: str, note: str, model: Any, measured: bool, n_threads: int | None = None
-) -> None:
-    """Add the title, and the caption: the author's note, the model and, for measurements, the machine."""
+def blank_figure(width: float, height: float, x: tuple[float, float], y: tuple[float, float]) -> tuple[Any, Any]:
+    """A figure to draw on: its axes have these limits and are not shown."""
+    figure, axes = new_figure(width, height)
+    axes.set(xlim=x, ylim=y)
+    axes.axis("off")
+    return figure, axes
+
+
+def finish(axes: Any, title: str, table: str, note: str = "", model: Any = None, measured: bool = False) -> Chart:
+    """The chart, with its title, and its caption: the author's note, the model and, for measurements, the machine."""
+    figure = axes.figure
     width = figure.get_size_inches()[0]
     if title:
         axes.set_title("\n".join(textwrap.wrap(title, int(width * 10))), loc="left", fontweight="bold")
-    facts = ". ".join(filter(None, (describe(model), machine(n_threads) if measured else "")))
+    facts = ". ".join(filter(None, (describe(model), machine() if measured else "")))
     lines = [line for part in (note, facts) if part for line in textwrap.wrap(part, int(width * 15))]
     if lines:
         figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=7.8, color=GRAY)
+    return Chart(figure, title, table)
 
 
 def describe(model: Any) -> str:

@@ -28,6 +28,7 @@ from autograder.toolkit.chart_style import (
     Chart,
     amount,
     behind_words,
+    blank_figure,
     exact,
     finish,
     kind_look,
@@ -99,11 +100,12 @@ def line_chart(
         axes.axvline(x, color=GRAY, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
         axes.annotate(label, (x, 1), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points",
                       va="top", color=GRAY, fontsize=9)  # fmt: skip
-    finish(figure, axes, title, note, model, measured)
-    label_ends(figure, axes, ends)
     rows = [f"{label}: " + ", ".join(f"{exact(x)} -> {plain(y * factor)}" for x, y in zip(p["x"], p["y"], strict=True))
             for label, p in {**drawn, **ideal}.items()]  # fmt: skip
-    return Chart(figure, title, "\n".join([f"{with_unit(x_label, x_unit)} -> {with_unit(y_label, y_unit)}", *rows]))
+    table = "\n".join([f"{with_unit(x_label, x_unit)} -> {with_unit(y_label, y_unit)}", *rows])
+    chart = finish(axes, title, table, note, model, measured)
+    label_ends(figure, axes, ends)
+    return chart
 
 
 def bar_chart(
@@ -114,13 +116,11 @@ def bar_chart(
     title: str = "",
     model: Any = None,
     note: str = "",
-    n_threads: int | None = None,
 ) -> Chart:
     """Horizontal bars with their values at the end; `label` and `unit` describe the values.
 
     A value is a number or a Measurement. For groups of bars give a mapping of mappings,
-    `{"64 tokens": {"cold": ..., "reused": ...}, "400 tokens": {...}}`. n_threads: of values that were measured in
-    another process.
+    `{"64 tokens": {"cold": ..., "reused": ...}, "400 tokens": {...}}`.
     """
     groups = values if all(isinstance(v, Mapping) for v in values.values()) else {"": values}
     every = [value for group in groups.values() for value in group.values()]
@@ -131,7 +131,7 @@ def bar_chart(
     paired = len(groups) > 1 and len(bars) <= len(LOOKS)
     colors = dict(zip(bars, (color for color, *_ in LOOKS), strict=False)) if paired else dict.fromkeys(bars, GRAY)
     place, ticks, names, rows = 0.0, [], [], []
-    figure, axes = new_figure(7.2, 0.95 + 0.36 * len(every) + 0.42 * len(groups) * bool(list(groups) != [""]))
+    _, axes = new_figure(7.2, 0.95 + 0.36 * len(every) + 0.42 * len(groups) * bool(list(groups) != [""]))
     widest = max(number(value) for value in every) * factor
     for heading, group in groups.items():
         if heading:
@@ -160,8 +160,7 @@ def bar_chart(
     axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
     axes.xaxis.set_major_formatter(lambda tick, _: exact(tick))
     axes.set_xlabel(with_unit(label, unit))
-    finish(figure, axes, title, note, model, measured, n_threads)
-    return Chart(figure, title, "\n".join(rows))
+    return finish(axes, title, "\n".join(rows), note, model, measured)
 
 
 def heatmap(
@@ -216,8 +215,8 @@ def heatmap(
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.set_label(value_label)
     bar.outline.set_visible(False)
-    finish(figure, axes, title, note, model, False)
-    return Chart(figure, title, f"{value_label}: {n_rows} x {n_columns}, {plain(known.min())} to {plain(known.max())}")
+    table = f"{value_label}: {n_rows} x {n_columns}, {plain(known.min())} to {plain(known.max())}"
+    return finish(axes, title, table, note, model)
 
 
 def token_strip(
@@ -248,7 +247,9 @@ def token_strip(
     lines = [(label if not i else "", line) for label, strip in strips.items() for i, line in enumerate(_lines(strip))]
     pitch = 1.75 if positions else 1.3
     widest = max(sum(_box_width(text) for text, _, _ in line) for _, line in lines)
-    figure, axes = new_figure(max(6.0, widest * 0.1 + 1.9), 1.15 + 0.38 * pitch * len(lines))
+    height = (len(lines) - 1) * pitch + (0.95 if positions else 0.5)
+    size = max(6.0, widest * 0.1 + 1.9), 1.15 + 0.38 * pitch * len(lines)
+    _, axes = blank_figure(*size, (-0.3, widest + 0.3), (height, -1.5 if shared else -0.6))
     bracket_end = 0.0
     for row, (label, line) in enumerate(lines):
         x, y = 0.0, row * pitch
@@ -266,12 +267,8 @@ def token_strip(
         count = f"{shared_label}, {shared} token{'' if shared == 1 else 's'}"
         axes.annotate("", (0, -0.62), (bracket_end, -0.62), arrowprops={"arrowstyle": "|-|,widthA=.3,widthB=.3"})
         axes.text(0, -0.82, count, va="bottom", fontsize=9)
-    axes.set_xlim(-0.3, widest + 0.3)
-    axes.set_ylim((len(lines) - 1) * pitch + (0.95 if positions else 0.5), -1.5 if shared else -0.6)
-    axes.axis("off")
-    finish(figure, axes, title, note, None, False)
     table = "\n".join(f"{label}: {'|'.join(text for text, _, _ in strip)}" for label, strip in strips.items())
-    return Chart(figure, title, table)
+    return finish(axes, title, table, note)
 
 
 def fit_slope(xs: Iterable[float], ys: Iterable[Any]) -> float:

@@ -7,8 +7,8 @@ runs at that moment. So everything here warms up, repeats, reports the median wi
     fast = measure(lambda: forward(ids, weights))
     print(fast)                                     # 12.3 ms (12.1 to 12.9, 7 runs)
 
-    both = compare({"cold": run_cold, "reused": run_reused}, control="cold")
-    print(both)                                     # a table, with the noise that the control found
+    both = compare({"cold": run_cold, "reused": run_reused})
+    print(both)                                     # a table
     both.ratio("cold", "reused")                    # how many times faster
 
 Seconds depend on the machine and are for charts only: no score in this course depends on them.
@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 
 from autograder.toolkit.threads import BLAS_VARIABLES, processors
-
-CONTROL = " (control)"  # added to the label of a function that is measured twice
 
 
 @dataclass(frozen=True)
@@ -71,32 +69,14 @@ class Measurement:
 class Comparison(dict[Any, Measurement]):
     """Measurements by label, taken in turn. A dict that can also say how they compare."""
 
-    def __init__(self, measurements: Mapping[Any, Measurement], control: Any = None) -> None:
-        super().__init__(measurements)
-        self.control = control
-
     def ratio(self, slower: Any, faster: Any) -> float:
         """How many times longer `slower` takes than `faster`, by their medians."""
         return self[slower].median / self[faster].median
 
-    @property
-    def noise(self) -> float | None:
-        """How far apart the two medians of the control are, as a fraction; None without a control.
-
-        They are the same function, so a difference between two others that is not much larger than
-        this says nothing.
-        """
-        if self.control is None:
-            return None
-        return abs(self[f"{self.control}{CONTROL}"].median / self[self.control].median - 1)
-
     def __str__(self) -> str:
         width = max(len(str(label)) for label in self)
         lines = [f"{label!s:<{width}}  {Measurement(m.samples)}" for label, m in self.items()]
-        if self.noise is not None:
-            lines.append(f"the same function, measured twice, differed by {self.noise:.0%}")
-        lines.append(machine())
-        return "\n".join(lines)
+        return "\n".join([*lines, machine()])
 
 
 def measure(
@@ -105,14 +85,13 @@ def measure(
     repeats: int = 7,
     warmup: int = 1,
     setup: Callable[[], Any] | None = None,
-    label: str = "",
 ) -> Measurement:
     """Time `fn` `repeats` times after `warmup` calls that are not counted.
 
     With `setup`, each timed call is `fn(setup())`, and the time of `setup` is not counted: use it for
     something that a call changes, such as a clone of a saved cache.
     """
-    return compare({label: fn}, repeats=repeats, warmup=warmup, setup={label: setup} if setup else None)[label]
+    return compare({"": fn}, repeats=repeats, warmup=warmup, setup={"": setup} if setup else None)[""]
 
 
 def compare(
@@ -121,28 +100,20 @@ def compare(
     repeats: int = 7,
     warmup: int = 1,
     setup: Mapping[Any, Callable[[], Any]] | None = None,
-    control: Any = None,
 ) -> Comparison:
     """Time several functions in turn: one call of each, then the next round in another order.
 
     The labels are strings, or numbers such as a length. `setup` gives the functions that need it something
-    fresh for each call (see `measure`). `control` names a function to be measured a second time as if it
-    were another one; `.noise` of the result then says by how much two measurements of the same thing differ.
+    fresh for each call (see `measure`).
     """
     if not functions:
         raise ValueError("There is nothing to compare.")
     if repeats < 1 or warmup < 0:
         raise ValueError(f"repeats must be 1 or more and warmup 0 or more, not {repeats} and {warmup}.")
-    setup = dict(setup or {})
-    functions = dict(functions)
-    for name in [*setup, *([] if control is None else [control])]:
+    setup = setup or {}
+    for name in setup:
         if name not in functions:
             raise ValueError(f"{name!r} is none of the functions: {', '.join(map(repr, functions))}.")
-    if control is not None:
-        functions[f"{control}{CONTROL}"] = functions[control]
-        if control in setup:
-            setup[f"{control}{CONTROL}"] = setup[control]
-
     for label, fn in functions.items():
         for _ in range(warmup):
             _timed(fn, setup.get(label))
@@ -152,7 +123,7 @@ def compare(
         start = round_number % len(labels)
         for label in labels[start:] + labels[:start]:
             samples[label].append(_timed(functions[label], setup.get(label)))
-    return Comparison({label: Measurement(tuple(values), str(label)) for label, values in samples.items()}, control)
+    return Comparison({label: Measurement(tuple(values), str(label)) for label, values in samples.items()})
 
 
 def sweep(
@@ -161,7 +132,6 @@ def sweep(
     *,
     setup: Callable[[int], Any] | None = None,
     repeats: int = 3,
-    warmup: int = 1,
 ) -> dict[str, tuple[list[int], list[Measurement]]]:
     """Time functions of a size at every size: for each label its sizes and Measurements, as line_chart takes them.
 
@@ -171,7 +141,7 @@ def sweep(
     for x in xs:
         calls = {label: (lambda *ready, fn=fn, x=x: fn(x, *ready)) for label, fn in functions.items()}
         prepare = {label: (lambda x=x: setup(x)) for label in functions} if setup else None
-        for label, one in compare(calls, repeats=repeats, warmup=warmup, setup=prepare).items():
+        for label, one in compare(calls, repeats=repeats, setup=prepare).items():
             series[label][0].append(x)
             series[label][1].append(one)
     return series

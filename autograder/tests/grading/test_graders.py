@@ -75,7 +75,7 @@ def graders(course, tmp_path, monkeypatch):
 
 def test_scores_are_the_same_one_at_a_time_and_in_parallel(graders):
     def points(student):
-        found[student].append(grade(graders, student).result.score)
+        found[student].append(grade(graders, student).record.score)
 
     found = {"right": [], "wrong": []}
     threads = [threading.Thread(target=points, args=(student,)) for student in ("right", "wrong")]
@@ -90,14 +90,14 @@ def test_scores_are_the_same_one_at_a_time_and_in_parallel(graders):
 
 
 def test_bugs_have_their_names(graders):
-    bugs = {r.bug.key for r in grade(graders, "wrong").result.results if r.bug}
+    bugs = {r.bug.key for r in grade(graders, "wrong").record.checks if r.bug}
     assert "positions-reset" in bugs
 
 
 def test_an_unreadable_submission_is_reported_and_ends_no_grader(graders):
     with pytest.raises(NotebookError, match="not valid JSON"):
         grade(graders, "broken")
-    assert grade(graders, "right").result.score == ALL
+    assert grade(graders, "right").record.score == ALL
     assert len(graders._all) == 1
 
 
@@ -139,7 +139,7 @@ def test_a_grader_that_ends_costs_one_submission_its_scores_and_another_takes_ov
     with grading_what_loops(graders, tmp_path) as raised:
         os.kill(graders._all[0]._process.pid, signal.SIGTERM)
     assert raised == ["the process that graded it ended with status 1; run it again."]
-    assert grade(graders, "right").result.score == ALL
+    assert grade(graders, "right").record.score == ALL
 
 
 @pytest.mark.parametrize("isolation", in_each())
@@ -152,16 +152,16 @@ def test_a_grader_uses_the_sandbox_that_the_command_found_whatever_its_own_envir
     graders = Graders(grading(course, isolation=isolation))
     graded = grade(graders, "looking")
     graders.close()
-    assert bool([note for note in graded.result.notes if note.kind == "cell-failed"]) == isolation.sandboxed
-    assert graded.isolation == (isolation.missing or isolation.mode)  # which the record tells
+    assert bool([note for note in graded.record.notes if note.kind == "cell-failed"]) == isolation.sandboxed
+    assert graded.record.isolation == (isolation.missing or isolation.mode)  # which the record tells
 
 
 @posix
 def test_a_grader_that_was_ended_while_it_waited_costs_nothing(graders):
-    assert grade(graders, "right").result.score == ALL
+    assert grade(graders, "right").record.score == ALL
     graders._all[0].stop()
     graders._all[0]._process.wait()
-    assert grade(graders, "right").result.score == ALL
+    assert grade(graders, "right").record.score == ALL
 
 
 GRADER = """

@@ -52,7 +52,7 @@ class Notebook:
         given = RELEASE / "given.py"
         run = Grading(RELEASE.parent, STAGE, SOURCE, POINTS, given, None, Isolation(LIMITS), None)
         graded = grade(run, HandedIn(self.path.parent, b"key"), Worker)
-        results = {r.id: r for r in graded.result.results}
+        results = {r.id: r for r in graded.record.checks}
         return results["memory-bytes"].passed
 
     @property

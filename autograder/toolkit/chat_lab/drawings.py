@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograder.toolkit.chart_style import GRAY, LOOKS, Chart, finish, new_figure
+from autograder.toolkit.chart_style import GRAY, LOOKS, Chart, blank_figure, finish
 from autograder.toolkit.charts import bar_chart, line_chart
 from autograder.toolkit.chat.config import LlamaConfig
 
@@ -37,12 +37,13 @@ def activations() -> Chart:
     )
 
 
-def turned_pairs(theta: float = 100.0, head_dim: int = 8, n_seq: int = 8) -> Chart:
-    """Where the pair (1, 0) points at positions 0, 1, 2, ..., for each pair of a head."""
+def turned_pairs() -> Chart:
+    """Where the pair (1, 0) points at positions 0 to 7, for each pair of a head of 8 elements; theta is 100."""
     from matplotlib.patches import Circle
 
-    half = head_dim // 2
-    figure, axes = new_figure(7.2, 2.6)
+    theta, half, n_seq = 100.0, 4, 8
+    _, axes = blank_figure(7.2, 2.6, (-1.4, 3.1 * half - 1.7), (-2.1, 1.35))
+    axes.set_aspect("equal")
     rows = []
     for pair in range(half):
         frequency = theta ** (-pair / half)
@@ -56,19 +57,16 @@ def turned_pairs(theta: float = 100.0, head_dim: int = 8, n_seq: int = 8) -> Cha
         axes.annotate(f"elements {pair} and {pair + half}\n{frequency:.2g} rad per position",
                       (3.1 * pair, -1.42), ha="center", va="top", fontsize=9)  # fmt: skip
         rows.append(f"elements {pair} and {pair + half}: {frequency:.3g} radians per position")
-    axes.set(xlim=(-1.4, 3.1 * half - 1.7), ylim=(-2.1, 1.35), aspect="equal")
-    axes.axis("off")
     title = "The first pair turns fast, the last one slowly"
-    note = f"A head of {head_dim} elements: where (1, 0) points at positions 0 to {n_seq - 1}; theta = {theta:g}."
-    finish(figure, axes, title, note, None, False)
-    return Chart(figure, title, "\n".join(rows))
+    note = f"A head of {2 * half} elements: where (1, 0) points at positions 0 to {n_seq - 1}; theta = {theta:g}."
+    return finish(axes, title, "\n".join(rows), note)
 
 
 def grouped_heads(n_head: int, n_kv_head: int) -> Chart:
     """Which head of queries attends to which head of keys."""
     from matplotlib.patches import Rectangle
 
-    figure, axes = new_figure(7.2, 2.3)
+    _, axes = blank_figure(7.2, 2.3, (-0.7, n_head - 0.3), (-1.4, 1.4))
     size = n_head // n_kv_head
     rows = []
     for group in range(n_kv_head):
@@ -81,11 +79,8 @@ def grouped_heads(n_head: int, n_kv_head: int) -> Chart:
             axes.annotate(f"q {head}", (head, 0.9), ha="center", va="center", fontsize=9)
             axes.plot([head, center], [0.6, -0.6], color=color, linewidth=1.2)
         rows.append(f"queries {group * size} to {(group + 1) * size - 1} -> keys and values {group}")
-    axes.set(xlim=(-0.7, n_head - 0.3), ylim=(-1.4, 1.4))
-    axes.axis("off")
     title = f"{n_head} heads of queries share {n_kv_head} heads of keys and values"
-    finish(figure, axes, title, "", None, False)
-    return Chart(figure, title, "\n".join(rows))
+    return finish(axes, title, "\n".join(rows))
 
 
 def bytes_of_a_cache(config: LlamaConfig, n_seq: int) -> Chart:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from autograder.toolkit.errors import UserError
+
 MODEL_VARIABLE = "AUTOGRADER_MODEL"  # environment variable: the default model
 
 
@@ -15,7 +17,7 @@ def chosen_model() -> str:
     return os.environ.get(MODEL_VARIABLE) or "tiny"
 
 
-class ModelError(ValueError):
+class ModelError(UserError, ValueError):
     """A model or tokenizer that cannot be used; the message is one sentence that names the file and the tensor."""
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import accumulate
 
 import numpy as np
 
 from autograder.toolkit.model.config import GPT2Config
-from autograder.toolkit.model.weights import Weights, immutable, tensor_shapes, weights_from_tensors
-
-BATCH = 2**17  # numbers that are drawn at once
+from autograder.toolkit.model.weights import Weights, tensor_shapes, weights_from_tensors
 
 
 def random_model(config: GPT2Config, seed: int) -> Weights:
@@ -23,48 +22,33 @@ def random_model(config: GPT2Config, seed: int) -> Weights:
     residual stream as the embeddings brought. No bias is 0 and no layer norm the identity, so that one
     left out shows. Logits spread by about 2.
     """
-    # Uniform float32 draws are exact multiples of 2**-24 and get one multiplication: no library function is involved
-    # whose last bit could differ between machines.
-    rng = np.random.Generator(np.random.PCG64(seed))
-    tensors: dict[str, np.ndarray] = {}
-    for batch in _batches(config):
-        drawn = rng.random(batch[-1].end, dtype=np.float32)  # uniform in [0, 1): spread 1 / sqrt(12)
-        drawn -= np.float32(0.5)
-        for t in batch:
-            array = drawn[t.begin : t.end]
-            array *= t.factor
-            if t.center:
-                array += t.center
-        drawn = immutable(drawn)
-        for t in batch:
-            tensors[t.name] = drawn[t.begin : t.end].reshape(t.shape)
-    return weights_from_tensors(config, tensors, note=f"random, seed {seed}")
-
-
-class _Tensor(NamedTuple):
-    """The range of a tensor's numbers among those drawn together, and how they are transformed."""
-
-    name: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-    factor: np.float32
-    center: np.float32
+    return weights_from_tensors(config, draw(seed, _tensors(config)), note=f"random, seed {seed}")
 
 
 @lru_cache(maxsize=64)
-def _batches(config: GPT2Config) -> list[list[_Tensor]]:
-    """The tensors in order, in batches that are drawn at once: a whole small model, or one large tensor."""
-    batches: list[list[_Tensor]] = [[]]
-    for name, shape in tensor_shapes(config).items():
-        begin = batches[-1][-1].end if batches[-1] else 0
-        if begin and begin + math.prod(shape) > BATCH:
-            batches.append([])
-            begin = 0
-        spread, center = _spread_and_center(config, name)
-        factor = np.float32(spread * 12.0**0.5)
-        batches[-1].append(_Tensor(name, shape, begin, begin + math.prod(shape), factor, np.float32(center)))
-    return batches
+def _tensors(config: GPT2Config) -> list[tuple[str, tuple[int, ...], float, float]]:
+    return [(name, shape, *_spread_and_center(config, name)) for name, shape in tensor_shapes(config).items()]
+
+
+def draw(seed: int, tensors: Sequence[tuple[str, tuple[int, ...], float, float]]) -> dict[str, np.ndarray]:
+    """Random float32 arrays by name, each (name, shape, spread, center), read-only, the same on every platform.
+
+    Uniform draws are exact multiples of 2**-24 and get one multiplication: no library function is involved whose last
+    bit could differ between machines.
+    """
+    ends = list(accumulate(math.prod(shape) for _, shape, _, _ in tensors))
+    drawn = np.random.Generator(np.random.PCG64(seed)).random(ends[-1], dtype=np.float32)  # spread 1 / sqrt(12)
+    drawn -= np.float32(0.5)
+    fixed = np.frombuffer(memoryview(drawn).toreadonly(), np.float32)
+    arrays, begin = {}, 0
+    for (name, shape, spread, center), end in zip(tensors, ends, strict=True):
+        part = drawn[begin:end]
+        part *= np.float32(spread * 12.0**0.5)
+        if center:
+            part += np.float32(center)
+        arrays[name] = fixed[begin:end].reshape(shape)
+        begin = end
+    return arrays
 
 
 def _spread_and_center(config: GPT2Config, name: str) -> tuple[float, float]:
