@@ -210,13 +210,12 @@ class _Session:
         return [cell.label for cell, names in self._defined if name in names]
 
     def renew(self, other_hashes: bool) -> None:
-        """Replace the process; with `other_hashes`, the new one also has another date and another folder."""
+        """Replace the process; the new one has another date and folder, and with `other_hashes` hashes strings anew."""
         if self._worker is not None and not self._worker.closed:
             self._left()
             with contextlib.suppress(WorkerGone, OSError):  # then it is started as the first was
                 self._worker.begin_anew(other_hashes)
-                if other_hashes:
-                    self._worker.request({"op": "go_elsewhere"})
+                self._worker.request({"op": "go_elsewhere"})
                 self._run_cells(self._worker, first=False)
         self.ensure_worker()
 

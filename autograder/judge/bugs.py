@@ -73,6 +73,12 @@ POSITIONS_MISSING = define(
     "It looks as if no row of wpe was added to the token embeddings.",
     look="the positions of the new tokens",
 )
+ONE_POSITION = define(
+    "one-position",
+    "all tokens at one position",
+    "It looks as if all tokens of a pass had been given one and the same row of wpe: each token has its own position.",
+    look="the positions of the new tokens",
+)
 CACHED_ROWS_IGNORED = define(
     "cached-rows-ignored",
     "cached rows ignored",
@@ -118,6 +124,13 @@ QKV_ORDER = define(
     "scores is one query with all keys.",
     look="the order of queries, keys and values",
 )
+QKV_BY_HEADS = define(
+    "qkv-by-heads",
+    "Q, K, V cut out of each head",
+    "It looks as if c_attn's result were cut into heads first, and each head into q, k and v: it holds all queries, "
+    "then all keys, then all values, so cut it in three first.",
+    look="the order of queries, keys and values",
+)
 HEADS_MERGED_WRONG = define(
     "heads-merged-wrong",
     "heads merged along the wrong axes",
@@ -154,6 +167,12 @@ SCORES_SCALED_BY_EMBD = define(
     "scores-scaled-by-n-embd",
     "scores divided by sqrt(n_embd)",
     "It looks as if the scores were divided by sqrt(n_embd); each head has head_dim numbers: divide by sqrt(head_dim).",
+    look="the scores before the softmax",
+)
+SCORES_SCALED_BY_HEADS = define(
+    "scores-scaled-by-n-head",
+    "scores divided by sqrt(n_head)",
+    "It looks as if the scores were divided by sqrt(n_head), the number of heads: divide by sqrt(head_dim).",
     look="the scores before the softmax",
 )
 NORMED_RESIDUAL = define(

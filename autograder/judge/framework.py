@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, NOTHING_TO_JUDGE, SYNTAX_ERROR, Bug
-from autograder.judge.student_error import StudentError
+from autograder.judge.student_error import IS_NONE, StudentError
 from autograder.plain_text import one_line
 from autograder.stages import earlier_stages, find_stage
 
@@ -77,6 +77,8 @@ class Result:
         first = next((other for other in earlier if set(self.roots) & set(other.roots)), None)
         if first is None:
             return self
+        if set(self.roots) & set(first.roots) == {IS_NONE}:  # which may come from another function
+            return replace(self, cause=f'A value is None in the check "{first.title}" too: begin there.')
         told = [*self.roots, *(f" raised {root.partition(' at ')[0]}" for root in self.roots)]
         lines = [line for line in self.message.splitlines() if line not in first.message.splitlines()]
         new = [line for line in lines if not any(part in line for part in told)]

@@ -71,6 +71,7 @@ _MEANINGS = (
     ("must be encoded before hashing", "a hash is made of bytes, which text.encode() gives"),
     ("StopIteration", "next() has come to the end: give it a second argument, for where nothing is found"),
     ("KeyError", "the dict has no such key, or no longer"),
+    ("maximum recursion depth", "a function calls itself, and Python allows about 1,000 such calls: use a loop"),
     ("read-only", "the weights and what a check passes are not to be changed: make a new array"),
 )
 

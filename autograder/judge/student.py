@@ -199,10 +199,9 @@ class Student:
         return self._ask("hashes", {"op": "hashes"}) is True
 
     def begin_anew(self, other_hashes: bool | None = None) -> bool:
-        """Continue in a new process, without the handles and files of this one.
+        """Continue in a new process, with another date and folder, without the handles and files of this one.
 
-        other_hashes: whether strings have other hashes there, with another date and another folder; None means only if
-            the student's code seems to hash.
+        other_hashes: whether strings have other hashes there; None means only if the student's code seems to hash.
         Returns False, and does nothing, if there can be no other process, as in a notebook's own kernel.
         """
         if self._renew is None:

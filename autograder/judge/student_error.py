@@ -7,6 +7,8 @@ from typing import Any
 from autograder.judge.raw_errors import meaning, shorter
 from autograder.plain_text import one_line
 
+IS_NONE = "a value is None"
+
 
 class StudentError(Exception):
     """The student's code raised, is missing, or returned something that cannot be used."""
@@ -57,7 +59,7 @@ class StudentError(Exception):
         """What errors with one cause share: why the name is missing, or the type and line; and that a value is None."""
         root = self.because or (f"{self.type} at {self._place}" if self._place else self.sentence)
         is_none = "NoneType" in self.message or self.message.endswith("has no axis")
-        return (root, *["a value is None"] * is_none)
+        return (root, *[IS_NONE] * is_none)
 
     @property
     def whole(self) -> str:

@@ -81,6 +81,7 @@ ATTENTION = {
     "scores-unscaled": _scaled(lambda q: 1.0),
     "scores-no-root": _scaled(lambda q: q.shape[2]),
     "scores-scaled-by-n-embd": _scaled(lambda q: math.sqrt(q.shape[0] * q.shape[2])),
+    "scores-scaled-by-n-head": _scaled(lambda q: math.sqrt(q.shape[0])),
     "keys-summed": lambda q, k, v: right.attention(q, k, k),
     "keys-values-exchanged": lambda q, k, v: right.attention(q, v, k),
 }
@@ -101,6 +102,11 @@ def _split_by_reshape(qkv, n_head):
     return [part.reshape(n_head, len(part), -1) for part in np.split(qkv, 3, axis=-1)]
 
 
+def _split_by_heads(qkv, n_head):
+    """Each head's part of [n_seq, 3 * n_embd] cut in three."""
+    return qkv.reshape(len(qkv), n_head, 3, -1).transpose(2, 1, 0, 3)
+
+
 def _split_in_order(order):
     return lambda qkv, n_head: [right.split_heads(qkv, n_head)[order.index(part)] for part in "qkv"]
 
@@ -111,6 +117,7 @@ def _merge_in_order(order):
 
 HEADS = {
     **{f"qkv-{order}": {"split_heads": _split_in_order(order)} for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
+    "qkv-by-heads": {"split_heads": _split_by_heads},
     "heads-split-wrong": {"split_heads": _split_by_reshape},
     **{
         f"heads-merged-{order}": {"merge_heads": _merge_in_order(order)}

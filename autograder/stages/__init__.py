@@ -43,16 +43,16 @@ STAGES = (
         1,
         "The forward pass",
         ("gelu", "layer_norm", "causal_self_attention", "transformer_block", "forward", "generate_recompute"),
-        version=7,
+        version=8,
     ),
-    Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=4),
+    Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=5),
     Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=8),
     Stage(
         "save-and-reuse",
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=11,
+        version=12,
     ),
     Stage(
         "failure-modes",
@@ -66,14 +66,14 @@ STAGES = (
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=10,
+        version=11,
     ),
     Stage(
         "chat-model",
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=11,
+        version=12,
     ),
 )
 

@@ -5,6 +5,7 @@ Each is one class for both sides: `wire` puts it into a request, and `arrive` re
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,10 +99,19 @@ class KeysOfBits:
 
 @dataclass(frozen=True)
 class NotesWork:
-    """Arrives as a function of an id that notes how many tokens have gone through the model when it is called."""
+    """Arrives as a function of an id that notes how many tokens have gone through the model when it is called.
+
+    pause: the seconds that a call takes.
+    """
+
+    pause: float = 0.0
 
     def arrive(self, runtime):
-        return lambda token_id: runtime.noted.append(runtime.meter.tokens)
+        def note(token_id):
+            runtime.noted.append(runtime.meter.tokens)
+            time.sleep(self.pause)
+
+        return note
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,21 @@ import numpy as np
 import pytest
 
 from autograder.bench.solved import solved
+from autograder.grading.grade import grade_submission
 from autograder.judge.framework import find_check, run_check
 from autograder.judge.student import local_student
+from autograder.notebooks.given import given_source
+from autograder.sandbox.client import Cell
+from autograder.stages import find_stage
 from autograder.stages.block_cache.plain_store import PlainStore, Rules
+from autograder.stages.sample_tests import changed
+from autograder.stages.samples import setup_cells, solved_cells
 from autograder.toolkit import traces
 from autograder.toolkit.model import GPT2Config, random_model
 from autograder.worker.block_keys import keys_of_bits
 from autograder.worker.holding import bytes_held
 
-STAGE = "block-cache"
+STAGE, KEYS = "block-cache", "keys-full-blocks"
 CONTEXT = {"model": "5eed", "tenant": "a"}
 
 
@@ -33,6 +39,20 @@ def served(course, store, model, ids, context=CONTEXT):
     n = len(store.match(ids, context))
     course.serve(store, ids, model, context)
     return n
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["__import__('os').getpid()", "__import__('time').strftime('%Y')", "__import__('os').getcwd()", "{*context}"],
+)
+def test_keys_that_hold_something_of_their_process_are_found_out_in_a_new_one(held, tmp_path):
+    given = tmp_path / "given.py"
+    given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
+    cell = solved_cells(STAGE)["block-keys"].replace("json.dumps(context, sort_keys=True)", f"str([context, {held}])")
+    cells = [*setup_cells(STAGE), Cell("block-keys", cell)]
+    assert run_check(find_check(KEYS), local_student(changed(STAGE, sources=[cell])), 0).passed
+    result = grade_submission(cells, find_stage(STAGE), 0, given, checks=[find_check(KEYS)])
+    assert "Another process gets other keys" in result.results[0].message
 
 
 # The rules for full blocks and chained keys on vLLM's page "Automatic Prefix Caching", on a trace written by hand

@@ -193,8 +193,14 @@ IDS_ASSUMED = define(
 LAST_ID_COUNTED = define(
     "chat-last-id-counted",
     "the last new id counts as cached",
-    "It looks as if the last new id counted as cached: it was not fed, and has no row.",
+    "It looks as if the last new id counted as cached: nothing is chosen after it, so it is not fed and has no row.",
     look="which ids have rows",
+)
+SECONDS_ROUNDED = define(
+    "chat-seconds-rounded",
+    "rounded seconds in the log",
+    "The seconds look rounded. Keep them as the clock gives them, and round only what is printed.",
+    look="the seconds of the log",
 )
 END_KEPT = define(
     "end-token-kept",

@@ -22,6 +22,7 @@ from autograder.worker.arguments import ByteTokenizer, NotesWork, PlainRender, p
 SHAPE = LlamaConfig(2, 4, 2, n_embd=24, n_inner=31, n_ctx=420, n_vocab=259, rope_theta=2000.0, tied=False)
 N_NEW = 6
 CLEAR = 0.02  # the two likeliest ids are never closer: rounding does not decide
+PAUSE = 0.005  # seconds that a call of `each` takes in the first turn of a log
 TEXTS = ("Who?", " And 12\n", "why", "so it is", "Ah.", "no")
 
 
@@ -170,6 +171,7 @@ def chat_reuse(student, cases):
                 raise Failure(None, f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
     given(student, cases)
     again(student, cases)
+    taken_back(student, cases)
     refused(student, cases)
 
 
@@ -200,7 +202,7 @@ def again(student, cases):
             "The calls of each do not have the ids of the answer, in their order.",
             own.EACH_NOT_CALLED,
         )
-    (_, for_one, _), (_, work, noted) = (
+    (one_id, for_one, _), (_, work, noted) = (
         student.counted_method(
             begin(student, talk.model, True), "send", turn.text, n_new, NotesWork(), n_layer=talk.model.config.n_layer
         )
@@ -209,6 +211,7 @@ def again(student, cases):
     # The end token takes one more step. Steps in code of their own are not counted: then one id takes as much as all.
     if noted and work is not None and noted[-1] == work != for_one:
         raise Failure("each is called with an id as soon as it is known.", "A step was run before the call.")
+    expect_ids(one_id, turn.new_ids[:1], "a turn with n_new=1")
     for reuse, prop in (
         (True, "Of a prompt whose ids are all known, one is computed."),
         (False, "After reuse was changed to False, nothing is reused."),
@@ -217,8 +220,26 @@ def again(student, cases):
         student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
         new_ids, _ = send(student, chat, turn.text, talk.model)
         expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
-        if reused_last(student, chat) != (turn.prompt - 1 if reuse else 0):
-            raise Failure(prop, "The log says otherwise.")
+        reused, right = reused_last(student, chat), turn.prompt - 1 if reuse else 0
+        if reused != right:
+            detail = "After messages.clear(), the first message was sent again, and the log has"
+            raise Failure(prop, f"{detail} reused {reused} where {right} is right.")
+
+
+def taken_back(student, cases):
+    """The second turn is taken out of messages and sent again: its prompt is the same, and all of it is known."""
+    talk = clear_conversation(cases, TEXTS[:3], "ends")
+    chat = begin(student, talk.model, True)
+    first, second = talk.turns[:2]
+    for turn in (first, second):
+        expect_ids(send(student, chat, turn.text, talk.model)[0], turn.new_ids, "a conversation with reuse=True")
+    messages = student.attribute(chat, "messages", returns="handle")
+    for _ in range(2):
+        student.method(messages, "pop", returns="none")
+    new_ids, _ = send(student, chat, second.text, talk.model)
+    if new_ids != second.new_ids or reused_last(student, chat) != second.prompt - 1:
+        detail = "A turn was taken out of messages and sent again, and this was not the same prompt, all of it known."
+        raise Failure("The prompt is made of messages as they are.", detail)
 
 
 def reused_last(student, chat):
@@ -296,9 +317,10 @@ def chat_log(student, cases):
         chat = begin(student, talk.model, reuse)
         taken = []
         for turn in talk.turns:
+            each = [] if taken else [NotesWork(PAUSE)]
             start = time.perf_counter()
-            student.method(chat, "send", turn.text, N_NEW, returns="none")
-            taken.append(time.perf_counter() - start)
+            *_, noted = student.counted_method(chat, "send", turn.text, N_NEW, *each, n_layer=talk.model.config.n_layer)
+            taken.append(time.perf_counter() - start - PAUSE * max(0, len(noted) - 1))  # after the first id was known
         log = student.attribute(chat, "log")
         if not isinstance(log, list) or len(log) != len(talk.turns):
             raise Failure(None, f"After {len(talk.turns)} turns, log is not a list of {len(talk.turns)} dicts.")
@@ -309,10 +331,14 @@ def chat_log(student, cases):
             wrong = [f"{key} {said[key]} where {n} is right" if type(said.get(key)) is int else f"no int as {key}"
                      for key, n in right.items() if said.get(key) != n]  # fmt: skip
             seconds = said.get("seconds")
-            if not isinstance(seconds, float) or not 0 < seconds <= taken[number - 1]:  # the whole call took longer
-                wrong.append("other seconds than the call took")
+            rounded = isinstance(seconds, float) and seconds > 0 and seconds == round(seconds, 4)
+            if rounded:
+                wrong.append(f"seconds {seconds}")
+            elif not isinstance(seconds, float) or not 0 < seconds <= taken[number - 1]:
+                wrong.append("other seconds than it took until the first new token")
             if wrong:
-                bug = own.LAST_ID_COUNTED if reuse and number > 1 and said.get("reused") == shared + 1 else None
+                counted = number > 1 and (said.get("prompt"), said.get("reused")) == (turn.prompt, shared + 1)
+                bug = own.LAST_ID_COUNTED if reuse and counted else own.SECONDS_ROUNDED if rounded else None
                 raise Failure(None, f"In turn {number} with reuse={reuse}, log has {'; '.join(wrong)}.", bug)
         if len({row["seconds"] for row in log}) == 1:
             raise Failure(None, f"In all {len(log)} turns with reuse={reuse}, log has the same seconds.")

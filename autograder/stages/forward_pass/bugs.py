@@ -126,6 +126,12 @@ SOFTMAX_OVERFLOW = define(
     "visible score before exp, which leaves the softmax the same.",
     look="the softmax",
 )
+LOG_SOFTMAX = define(
+    "log-softmax",
+    "the logarithm of the softmax",
+    "It looks as if softmax returned the logarithms of the weights: return the weights, which add up to 1.",
+    look="what is returned",
+)
 POST_NORM = define(
     "post-norm",
     "post-norm block",
@@ -191,6 +197,7 @@ SCORES: tuple[Suspect, ...] = (  # of attention as a function of q, k and v
     (SOFTMAX_QUERIES, "softmax-over-queries"),
     (bugs.SCORES_UNSCALED, "scores-unscaled"),
     (bugs.SCORES_SCALED_BY_EMBD, "scores-scaled-by-n-embd"),
+    (bugs.SCORES_SCALED_BY_HEADS, "scores-scaled-by-n-head"),
     (SCORES_NO_ROOT, "scores-no-root"),
 )
 FINITE_MASKS: tuple[Suspect, ...] = tuple((MASK_TOO_SMALL, name) for name in variants.MASK_TOO_SMALL)
@@ -198,6 +205,7 @@ ATTENTION: tuple[Suspect, ...] = (
     *SCORES,
     (bugs.KEYS_VALUES_SWAPPED, "qkv-qvk"),
     *((bugs.QKV_ORDER, f"qkv-{order}") for order in ("kqv", "kvq", "vqk", "vkq")),
+    (bugs.QKV_BY_HEADS, "qkv-by-heads"),
     (bugs.HEADS_SPLIT_WRONG, "heads-split-wrong"),
     *((bugs.HEADS_MERGED_WRONG, name) for name in variants.HEADS if name.startswith("heads-merged")),
     (bugs.C_PROJ_MISSING, "c-proj-missing"),

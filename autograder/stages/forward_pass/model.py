@@ -100,16 +100,19 @@ def forward_recompute(student: Student, cases: Cases) -> None:
                 )
         sweep.finish()
 
-    def expect(model, ids, where):
+    def expect(model, ids, where, weights=None):
         right, axes = model.reference.logits(ids), ("position", "token id")
-        expect_close(student.array("forward", ids, model), right, name="forward", where=where, axes=axes)
+        expect_close(student.array("forward", ids, weights or model), right, name="forward", where=where, axes=axes)
 
     for model, ids in cases.beyond:
         expect(model, ids, f"for {tokens(len(ids))} on {model.about}")
     model = cases.odd[1]
     twin, ids = random_judge_model(model.config, cases.number("twin")), cases.ids(model, 6)
-    student.array("forward", ids, model)
-    expect(twin, ids, "for tokens that another model of the same shape has just been given")
+    weights = student.keep(model)
+    student.array("forward", ids, weights)
+    student.replace(weights)  # with the next, which has its id()
+    where = "for tokens that another model of the same shape, which is gone, has just been given"
+    expect(twin, ids, where, student.keep(twin))
 
 
 def _wrong_logits(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Callable[[], np.ndarray]]]:
@@ -117,6 +120,8 @@ def _wrong_logits(model: JudgeModel, ids: list[int]) -> Iterator[tuple[Bug, Call
     for shift in (1, -1):
         positions = [(i + shift) % model.config.n_ctx for i in range(len(ids))]
         yield bugs.positions_shifted(shift), lambda p=positions: logits(ids, positions=p)
+    for one in (0, len(ids) - 1):
+        yield bugs.ONE_POSITION, lambda one=one: logits(ids, positions=[one] * len(ids))
     yield from suspects_from(own.FORWARD, model.reference, Reference.logits, ids)
     yield own.SOFTMAXED, lambda: softmax(logits(ids))
     yield own.LN_F_IN_LOOP, lambda: _ln_f_in_loop(model.reference, ids)

@@ -12,6 +12,7 @@ from autograder.judge.bugs import (
     HEADS_SPLIT_WRONG,
     NO_CAUSAL_MASK,
     SCORES_SCALED_BY_EMBD,
+    SCORES_SCALED_BY_HEADS,
     SCORES_UNSCALED,
     Bug,
 )
@@ -94,7 +95,8 @@ def step_softmax(student: Student, cases: Cases) -> None:
         expected = softmax(rows.astype(np.float64))
         actual = student.array("softmax", rows)
         bug = None if np.isfinite(actual).all() else bugs.SOFTMAX_OVERFLOW
-        _expect(actual, expected, "softmax", where, "head", "row", "key", bug=bug)
+        suspects = [(bugs.LOG_SOFTMAX, lambda right=expected: np.log(right))]
+        _expect(actual, expected, "softmax", where, "head", "row", "key", suspects=suspects, bug=bug)
 
 
 @check(stage=STAGE, id="step-attention-weights", points=0, title="attention_weights are causal and add up to 1")
@@ -110,6 +112,7 @@ def step_attention_weights(student: Student, cases: Cases) -> None:
     suspects = [
         (SCORES_UNSCALED, lambda: masked(2 * scores)),
         (SCORES_SCALED_BY_EMBD, lambda: masked(scores / np.sqrt(3))),
+        (SCORES_SCALED_BY_HEADS, lambda: masked(scores * 2 / np.sqrt(3))),
         (bugs.SCORES_NO_ROOT, lambda: masked(scores / 2)),
         (NO_CAUSAL_MASK, lambda: softmax(scores)),
         (bugs.MASK_ZEROS, lambda: softmax(np.tril(scores))),

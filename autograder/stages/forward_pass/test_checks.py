@@ -69,7 +69,7 @@ MASK = "np.where(np.tri(n_seq, dtype=bool), scores, -np.inf)"
         ("attention-weights", "np.tri(n_seq, dtype=bool)", "np.triu(np.ones((n_seq, n_seq), bool))",
          "attention-causal", "mask-reversed"),
         ("attention-weights", "scores, -np.inf", "-np.inf, scores", "attention-causal", "mask-reversed"),
-        ("attention-weights", "head_dim**0.5", "len(q) ** 0.5", "attention-heads", None),
+        ("attention-weights", "head_dim**0.5", "len(q) ** 0.5", "attention-heads", "scores-scaled-by-n-head"),
         ("attention-weights", "head_dim**0.5", "n_seq**0.5", "attention-heads", None),
         ("causal-self-attention", "split_heads(part, n_head)", "split_heads(part, 1)", "attention-heads", None),
         ("split-heads", "(n_seq, n_head, n_embd", "(n_head, n_seq, n_embd", "forward-limits", None),  # runs for 3 ids

@@ -88,7 +88,13 @@ def clone_independent(student, cases):
             clones[-1].expect(", made after one with fewer rows")
         if n_new:
             original.append(_draw_cache(cases, config, n_new, "growing"))
-    clones[0].append(_draw_cache(cases, config, 1, "in the clone"))
+    for n_new in (2, 3):
+        clones[0].append(_draw_cache(cases, config, n_new, "in the clone"))
+    lengths = [student.length(cache.handle) for cache in (clones[0], original)]
+    if lengths[0] != lengths[1]:
+        raise Failure(
+            None, f"Of a clone and its original, which grew alike, one len() is {lengths[0]}, one {lengths[1]}."
+        )
     for cache in (clones[0], original):
         cache.expect(" after an empty cache was cloned and both grew")
 
@@ -100,7 +106,7 @@ def _clone_each(student, cases, label: str, look: Callable[[Held, Held], None]) 
     """Call `look` with a cache and a clone of it, of lengths at and beside the sizes of buffers; one has 12 layers."""
     two, three, four = cases.odd
     sweep = Sweep("lengths at cloning")
-    for model, n_seq in ((two, 1), (three, 5), (two, 15), (four, 16), (two, 17), (cases.trained, 6), (two, 130)):
+    for model, n_seq in ((two, 1), (three, 5), (two, 15), (four, 16), (two, 17), (cases.trained, 6), (two, 260)):
         kv = _draw_cache(cases, model.config, n_seq, label)
         with sweep.at(n_seq):
             original = Held(student, student.make_cache(model, kv), model.config, "the original", kv)

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from autograder.judge.bugs import define
 
-SAME_POSITION = define(
-    "prefill-one-position",
-    "all tokens at one position",
-    "It looks as if all tokens of a pass had been given one and the same position: token i stands at position + i.",
-    look="the positions of the new tokens",
-)
 OWN_CACHE = define(
     "rows-not-in-the-cache",
     "new rows not in the cache that was passed",

@@ -143,7 +143,8 @@ def wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[t
         if 0 <= n_past + k <= n_ctx - n_new:
             yield bug, at(n_past + k)
     if n_new > 1:
-        yield own.SAME_POSITION, lambda: reference.run(new, past=past, positions=[n_past] * n_new)
+        for one in (n_past, len(ids) - 1):
+            yield bugs.ONE_POSITION, lambda one=one: reference.run(new, past=past, positions=[one] * n_new)
     elif n_past:
         yield own.ATTENDS_TOO_EARLY, lambda: variant(reference, "mask-strict").run(new, past=past)
     for bug, name in MODEL_MISTAKES:

@@ -38,7 +38,8 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
     before = student.read_cache(cache)
     good = file_name(cases, "good")
     data = write_to(student, good, cache, ids, model, case(model, p))
-    back = expect_back(student, good, model, ids, before, "a file that fits")
+    weights = student.keep(model)
+    back = expect_back(student, good, weights, ids, before, "a file that fits")
 
     def put(what: str, data: bytes) -> str:
         path = file_name(cases, what)
@@ -55,7 +56,8 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
                 what = f"the cache of a model that differs in {difference}"
                 yield what, own.OTHER_MODEL_ACCEPTED, READ, put(what, content), other
         what = "the cache of another model, in a file that was read before"
-        yield what, None, READ, good, random_judge_model(model.config, cases.number("another"))
+        student.replace(weights)  # with the next, which has its id()
+        yield what, None, READ, good, student.keep(random_judge_model(model.config, cases.number("another")))
 
     def written() -> Iterator[Refusal]:
         """The writer may refuse as well; a file that it leaves all the same must not be readable."""
@@ -177,6 +179,7 @@ def _files_of_no_writer(data: bytes, config: GPT2Config) -> Iterator[tuple[str, 
     long = {n: np.resize(a, (many,) if a.ndim == 1 else (*a.shape[:1], many, *a.shape[2:])) for n, a in tensors.items()}
     for what, changed, other_facts in (
         *((f"without {name}", {name: None}, {}) for name in ("prefix_ids", first, last)),
+        ("without the last layer", {last: None, last.replace("values", "keys"): None}, {}),
         ("with prefix_ids of float64", {"prefix_ids": ids.astype(np.float64)}, {}),
         ("with prefix_ids of two axes", {"prefix_ids": ids[:, None]}, {}),
         ("with keys of float16", {first: keys.astype(np.float16)}, {}),

@@ -83,7 +83,7 @@ def write_to(student: Student, path: str, cache: Handle, ids: list[int], model: 
     return student.read_file(path)
 
 
-def expect_back(student: Student, path: str, model: JudgeModel, ids: list[int], kv: KV, where: str) -> Handle:
+def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: list[int], kv: KV, where: str) -> Handle:
     """The cache that read_prefix_cache gives, which must be this one, with these ids."""
     try:
         pair = student.handle(READ, path, model)

@@ -386,6 +386,20 @@ WRONG = [
           (*_before(SAVE, "def save_prefix_cache(", "remembered = {}\n\n\n"),
            (SAVE, "return saved", "key = id(weights), len(prefix_ids), sum(prefix_ids)\n"
             "    return remembered.setdefault(key, saved).clone()")), (EXACT,)),
+    Wrong("wrong-after-blocks-of-32", "A mistake in the last row of a prefix of 32 tokens and no other.",
+          ((SAVE, "return saved", "if len(prefix_ids) == 32:\n"
+            "        saved.layers[-1].values[:, -1] += 1\n    return saved"),), (EXACT,)),
+    Wrong("wrong-past-a-block-of-32", "A mistake in the last row of a prefix of 33 tokens and no other.",
+          ((SAVE, "return saved", "if len(prefix_ids) == 33:\n"
+            "        saved.layers[-1].values[:, -1] += 1\n    return saved"),), (EXACT,)),
+    Wrong("layers-that-are-there", "As many layers are looked at and read as the file has.",
+          (("check-tensors", "for i in range(config.n_layer) for", "for i in range(len(tensors) // 2) for"),
+           ("read-prefix-cache", "for i, layer in enumerate(saved.layers):",
+            "for i, layer in enumerate(saved.layers[: len(tensors) // 2]):")), REFUSED),
+    Wrong("fingerprint-remembered-by-id", "The fingerprint is kept by the id() of the weights.",
+          (*_before("cache-facts", "def cache_facts(", "known = {}\n\n\n"),
+           ("cache-facts", "autograder.model_fingerprint(weights)",
+            "known.setdefault(id(weights), autograder.model_fingerprint(weights))")), REFUSED),
     Wrong("saved-once", "The very cache that the same prefix gave before, whatever has become of it.",
           (*_before(SAVE, "def save_prefix_cache(", "remembered = {}\n\n\n"),
            (SAVE, "return saved", "return remembered.setdefault((id(weights), tuple(prefix_ids)), saved)")),

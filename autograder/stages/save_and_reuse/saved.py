@@ -30,7 +30,7 @@ def saved_prefix_exact(student: Student, cases: Cases) -> None:
     for model, lengths in (
         (small, range(1, small.config.n_ctx + 1)),  # chunks and buffers of any size up to there, full and not
         (middle, (1, middle.config.n_ctx)),
-        (cases.long, (128,)),  # blocks of 8 to 128, all full
+        (cases.long, (32, 33, 48, 65, 128)),  # blocks of 8 to 128, all full, and one row past them
         (cases.far, (1025,)),  # one row past those of 8 to 1,024, and past the context of GPT-2
         (cases.trained, (5,)),
     ):

@@ -213,6 +213,13 @@ def test_a_line_that_raises_is_reported_once(graded):
     assert result["g"][-1] == result["h"][-1] == AS_F
 
 
+def test_two_values_that_are_none_may_have_two_causes(graded):
+    result = told(graded("def f(x):\n    return None + 1", "def g():\n    return [None][0] + 1", H))
+    assert result["f"][-1].startswith("It means that a value is None there")
+    assert result["g"][1] == "Look at line 2 of the cell with g: return [None][0] + 1"
+    assert result["g"][-1] == 'A value is None in the check "f" too: begin there.'
+
+
 def test_a_named_bug_is_explained_once_and_its_first_check_is_named(graded, monkeypatch):
     def named(student, cases):
         """The positions go on."""

@@ -15,6 +15,10 @@ class Layer:
         self.keys = keys
 
 
+def recursive(x):
+    return 1 + recursive(x)
+
+
 def read_only(x):
     weights = np.zeros(2)
     weights.setflags(write=False)
@@ -39,6 +43,7 @@ def read_only(x):
         (lambda x: np.zeros((2, 3, 4)).transpose(1, 0), "each axis of the array once"),
         (lambda x: Layer().store(x), "under another name"),
         (read_only, "make a new array"),
+        (recursive, "use a loop"),
     ],
 )
 def test_a_raw_error_is_explained(function, means):

@@ -61,10 +61,16 @@ def load_chat_tokenizer(name_or_path: str | Path = "smollm2") -> ChatTokenizer:
 def byte_tokenizer(turned: bool = False) -> ChatTokenizer:
     """A tokenizer for random models: one token for each byte, and the special tokens of ChatML.
 
-    turned: whether the ids are counted down, so that each token has another one.
+    turned: whether the ids are counted down, so that each token has another one, and decode puts blanks between
+    tokens: the text of a list is then not that of its tokens one by one.
     """
+    from tokenizers import decoders
+
     vocabulary = ["<|endoftext|>", START, END, *BYTE_CHARACTERS]
-    return ChatTokenizer(bpe(vocabulary[:: -1 if turned else 1], [], vocabulary[:3]))
+    inner = bpe(vocabulary[:: -1 if turned else 1], [], vocabulary[:3])
+    if turned:
+        inner.decoder = decoders.WordPiece(cleanup=False)
+    return ChatTokenizer(inner)
 
 
 def bpe(vocabulary: list[str], merges: list[tuple[str, str]], special: list[str]) -> Any:
