@@ -484,7 +484,7 @@ WRONG = [
           '"content": text.strip()}', *_CHAT),
     wrong("log-of-ids", "the log counts reused tokens as computed", "chat", '"computed": len(prompt_ids) - n',
           '"computed": len(prompt_ids)', "chat-log"),
-    wrong("seconds-rounded", "whole milliseconds", "chat", '"seconds": seconds', '"seconds": round(seconds, 3)',
+    wrong("seconds-rounded", "two digits after the point", "chat", '"seconds": seconds', '"seconds": round(seconds, 2)',
           "chat-log", bug="chat-seconds-rounded"),
     wrong("seconds-of-the-answer", "the time of the whole answer", "chat", '"seconds": seconds',
           '"seconds": time.perf_counter() - begin', "chat-log"),
