@@ -197,17 +197,17 @@ def _take_in(requests: BinaryIO, asked: queue.Queue[Any]) -> None:
 
 
 class _Starter:
-    """Starts one worker at a time in the processes of one sandbox."""
+    """Starts one worker at a time in one sandbox; a second begins with the first worker that needs other hashes."""
 
     def __init__(self, grading: Grading, at_the_end: contextlib.ExitStack):
         self._grading, self._at_the_end = grading, at_the_end
-        self._processes: Processes | None = None
+        self._both: list[Processes] = []
 
     def __call__(self, given: Path | None) -> Worker:
-        if self._processes is None:
-            self._processes = new_processes(given, self._grading.isolation, hidden=[self._grading.course])
-            self._at_the_end.callback(self._processes.close)
-        return Worker(processes=self._processes)
+        while len(self._both) < 2:
+            self._both.append(new_processes(given, self._grading.isolation, hidden=[self._grading.course]))
+            self._at_the_end.callback(self._both[-1].close)
+        return Worker(processes=self._both[0], others=self._both[1])
 
 
 def _answer(grading: Grading, handed_in: HandedIn, start_worker: _Starter) -> bytes:

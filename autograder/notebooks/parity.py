@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import symtable
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,7 @@ class Names:
     read: frozenset[str]
 
 
+@functools.lru_cache(maxsize=64)  # most cells of a class are the course's own
 def names_of(source: str) -> Names | None:
     """The cell's names; None if it is not valid Python."""
     try:

@@ -40,7 +40,8 @@ class Worker:
     """A running worker process. A context manager; `request` is the only way to talk to it.
 
     given_path, isolation, memory_bytes: as for new_processes.
-    processes: starts its process, and can be used again after the worker is closed.
+    processes: starts its process, and can be used again after the worker is closed. others: as processes, for
+        processes in which strings hash differently.
     """
 
     def __init__(
@@ -51,10 +52,12 @@ class Worker:
         call_seconds: float = CALL_SECONDS,
         memory_bytes: int | None = None,
         processes: Processes | None = None,
+        others: Processes | None = None,
     ):
         self.call_seconds = call_seconds
         self._shared = processes is not None
         self.closed = True
+        self._others = others
         self.processes = processes or new_processes(given_path, isolation, memory_bytes=memory_bytes)
         self._begin()
 
@@ -139,8 +142,10 @@ class Worker:
     def begin_anew(self, other_hashes: bool = False) -> None:
         """Continue in a new process, in which no cell has run; with `other_hashes`, strings hash differently there."""
         self._end()
-        if other_hashes:
-            self.processes.close()  # what is forked from one process has one secret for hashes
+        if other_hashes and self._others:  # what is forked from one process has one secret for hashes
+            self.processes, self._others = self._others, self.processes
+        elif other_hashes:
+            self.processes.close()
         self._begin()
 
     def close(self) -> None:

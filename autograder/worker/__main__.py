@@ -62,15 +62,18 @@ def main() -> None:
     autograder._in_worker = True
     sys.meta_path.insert(0, _NoJudge())
     os.environ.setdefault("MPLBACKEND", "Agg")
-    if start.control is None:
-        start.confine()
-    else:
+    for name in _IMPORTED_BY_NOTEBOOKS if start.control is not None else ():
+        importlib.import_module(name)
+    start.confine()
+    given_error = None
+    try:  # before the fork: it is the course's own, and compiling it in each process takes long
+        import_given(start.given or None)
+    except Exception as error:  # reported in the first reply: the notebook's own import will fail as well
+        given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
+    gc.freeze()
+    if start.control is not None:
         from autograder.worker.fork_server import serve
 
-        for name in _IMPORTED_BY_NOTEBOOKS:
-            importlib.import_module(name)
-        gc.freeze()
-        start.confine()
         serve(socket.socket(fileno=start.control), requests, replies)
         start.close_files()  # again, for its own folder alone, which puts the server out of reach
         nothing_on_standard_streams()  # those of the server are shared by all processes, with flags and locks
@@ -83,11 +86,6 @@ def main() -> None:
     runtime = Runtime(module.__dict__)
     sys.path.append(os.getcwd())  # last, so that a submitted numpy.py is not NumPy
     filtered = start.limit()
-    given_error = None
-    try:
-        import_given(start.given or None)
-    except Exception as error:  # reported in the first reply: the notebook's own import will fail as well
-        given_error = f"given.py cannot be imported: {type(error).__name__}: {error}"
     gc.freeze()
     gc.enable()
     replies.write(protocol.encode({"filtered": filtered, "given_error": given_error}))
