@@ -52,7 +52,7 @@ STAGES = (
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=12,
+        version=13,
     ),
     Stage(
         "failure-modes",

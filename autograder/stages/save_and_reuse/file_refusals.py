@@ -14,8 +14,9 @@ from safetensors.numpy import load, save
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.framework import Failure, check
+from autograder.judge.plurals import count
 from autograder.judge.reference import KV, part_of_rows
-from autograder.judge.student import Student, StudentError
+from autograder.judge.student import Handle, Student, StudentError
 from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.files import READ, WRITE, expect_back, file_name, write_to
 from autograder.stages.save_and_reuse.shared import STAGE, case, expect_refusals, expect_same
@@ -24,6 +25,7 @@ from autograder.toolkit.model.weights import tensors_of
 
 LARGE_TENSORS = GPT2Config(n_layer=1, n_head=2, n_embd=64, n_ctx=16, n_vocab=600)  # of up to 150 kB
 Refusal = tuple[str, Bug | None, str, str, JudgeModel]
+FINGERPRINT_BYTES = 4  # as of a CRC; two or three digits of a digest tell too few models apart
 FACTS = ("fingerprint", "prefix_len", "dtype", "layout")
 
 
@@ -87,6 +89,12 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
 
     in_our_format = _in_our_format(data, kv, ids)
     expect_refusals(student, itertools.chain(of_other_models(), written(), damaged()))
+    files = [data, *_written_for_others(student, cache, ids, model, cases)]
+    if (n := _bytes_that_differ(list(map(_in_order, files)) if in_our_format else files)) < FINGERPRINT_BYTES:
+        detail = (
+            f"Files of one cache for {len(files)} models differ in {count(n, 'byte')}: too few to tell models apart"
+        )
+        raise Failure(None, f"{detail} ({case(model, p)}).", own.OTHER_MODEL_ACCEPTED)
     expect_same(before, student.read_cache(back), case(model, p), "reading files that do not fit")
     expect_back(student, put("once more", data), model, ids, before, "a file that fits, after those that do not")
 
@@ -94,7 +102,7 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
 def _other_models(model: JudgeModel, cases: Cases) -> Iterator[tuple[str, JudgeModel]]:
     """(the difference, the model): in everything, in one number of each kind of tensor, in the order, in the config."""
     rng, tensors = cases.rng("places"), tensors_of(model.weights)
-    for i in range(60):  # which are more than a digit or two of a digest can tell apart
+    for i in range(3):
         yield "all its weights", random_judge_model(model.config, cases.number("another", i))
     kinds = dict.fromkeys(name.split(".", 2)[-1] if name.startswith("h.") else name for name in tensors)
     for i, kind in enumerate(kinds):  # in all blocks, and away from the ends of the tensor
@@ -114,6 +122,23 @@ def _other_models(model: JudgeModel, cases: Cases) -> Iterator[tuple[str, JudgeM
         yield f"the order of {one} and {two}", model.patched(one, tensors[two]).patched(two, tensors[one])
     heads = replace(model.config, n_head=model.config.n_embd // model.config.n_head)
     yield "the number of its heads", random_judge_model(heads, model.spec["seed"])
+
+
+def _written_for_others(
+    student: Student, cache: Handle, ids: list[int], model: JudgeModel, cases: Cases
+) -> Iterator[bytes]:
+    """The files of the same cache for other models of its shape: only fingerprints differ in them."""
+    for i in range(12):
+        path = file_name(cases, "for another", i)
+        student.handle(WRITE, path, cache, ids, random_judge_model(model.config, cases.number("another", i)))
+        yield student.read_file(path)
+
+
+def _bytes_that_differ(files: list[bytes]) -> int:
+    """In how many places the files differ; 0 if two are equal."""
+    n = min(map(len, files))
+    rows = np.array([np.frombuffer(file, np.uint8, n) for file in files])
+    return int(np.ptp(rows, axis=0).astype(bool).sum()) if len(set(files)) == len(files) else 0
 
 
 def _late_changes(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:
@@ -160,6 +185,12 @@ def _header(data: bytes) -> tuple[dict, bytes]:
     """(the header, what follows it)."""
     end = 8 + int.from_bytes(data[:8], "little")
     return json.loads(data[8:end]), data[end:]
+
+
+def _in_order(data: bytes) -> bytes:
+    """A file whose header is sorted, because the library writes it in an order that varies."""
+    header, rest = _header(data)
+    return json.dumps(header, sort_keys=True).encode() + rest
 
 
 def _in_our_format(data: bytes, kv: KV, ids: list[int]) -> bool:
