@@ -226,7 +226,8 @@ _NORM = "x / np.sqrt(mean_square + eps) * weight"
 _TURN = "np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)"
 _FREQUENCY = "theta ** (-np.arange(half) / half)"
 _SILU_LINE = "gate *= 0.5 * (1 + np.tanh(0.5 * gate))"
-_DOWN = "(mlp.down_proj @ (gate * (mlp.up_proj @ x.T))).T"
+_GATE_UP = "(mlp.gate_up_proj @ x.T).reshape(2, -1, len(x))"
+_DOWN = "(mlp.down_proj @ (gate * up)).T"
 _SYSTEM = 'if messages[0]["role"] != "system":'
 _PROMPT = 'text + f"{START}assistant\\n" if add_generation_prompt else text'
 
@@ -311,10 +312,9 @@ WRONG = [
     wrong("sum-over-queries", "the wrong axis", "grouped-attend", "scores.sum(axis=-1, keepdims=True)",
           "scores.sum(axis=-2, keepdims=True)", "grouped-heads", *_ALL),
     # swiglu
-    wrong("gate-up-swapped", "silu on up", "swiglu", "gate = mlp.gate_proj @ x.T", "gate = mlp.up_proj @ x.T",
+    wrong("gate-up-swapped", "silu on up, twice", "swiglu", _GATE_UP, "mlp.up_proj @ x.T, mlp.up_proj @ x.T",
           "gated-mlp", *_ALL),
-    wrong("gate-and-up-exchanged", "each in the other's place", "swiglu", f"{_SILU_LINE}",
-          "up = mlp.up_proj @ x.T\n    return (mlp.down_proj @ (gate * (up * 0.5 * (1 + np.tanh(0.5 * up))))).T",
+    wrong("gate-and-up-exchanged", "each in the other's place", "swiglu", "gate, up =", "up, gate =",
           "gated-mlp", *_ALL, bug="gate-up-swapped"),
     wrong("gelu-gate", "gelu in place of silu", "swiglu", _SILU_LINE,
           "gate *= 0.5 * (1 + np.tanh(0.7978845608 * (gate + 0.044715 * gate**3)))",
@@ -327,11 +327,11 @@ WRONG = [
           "gate = gate * np.exp(gate) / (1 + np.exp(gate))", "gated-mlp"),
     # advance_llama
     wrong("keys-not-turned", "turned when read, not before", "advance-llama",
-          "turned[c.n_head :], v)", "k, v)",
+          "turned[c.n_head :], heads[-", "heads[c.n_head : -c.n_kv_head], heads[-",
           *_ALL, bug="keys-cached-unturned"),
-    wrong("values-turned", "values turned too", "advance-llama", "c.n_head :], v)",
-          "c.n_head :], rotate(v, positions, c.rope_theta))", *_ALL, bug="values-turned"),
-    wrong("queries-not-turned", "only keys are turned", "advance-llama", "turned[: c.n_head]", "q",
+    wrong("values-turned", "values turned too", "advance-llama", "heads[-c.n_kv_head :])",
+          "rotate(heads[-c.n_kv_head :], positions, c.rope_theta))", *_ALL, bug="values-turned"),
+    wrong("queries-not-turned", "only keys are turned", "advance-llama", "turned[: c.n_head]", "heads[: c.n_head]",
           *_ALL),
     wrong("position-from-cache", "the position that is passed is not used", "advance-llama",
           "positions = np.arange(position, end)",
@@ -344,8 +344,8 @@ WRONG = [
           *_ALL, bug="no-final-rms-norm"),
     wrong("wte-as-head", "wte in place of the head", "advance-llama", "weights.head.T", "weights.wte.T",
           *_ALL, bug="head-is-wte"),
-    wrong("eps-fixed", "eps is 1e-5", "advance-llama", "normed = rms_norm(x, block.norm_1, c.norm_eps)",
-          "normed = rms_norm(x, block.norm_1, 1e-5)", *_MODEL),
+    wrong("eps-fixed", "eps is 1e-5", "advance-llama", "rms_norm(x, block.norm_1, c.norm_eps)",
+          "rms_norm(x, block.norm_1, 1e-5)", *_MODEL),
     wrong("last-eps-fixed", "the last norm has an eps of its own", "advance-llama", "norm_f, c.norm_eps)",
           "norm_f, 1e-3)", *_MODEL),
     wrong("layers-of-the-notebook", "the notebook's own model gives the number of layers", "advance-llama",
@@ -365,8 +365,8 @@ WRONG = [
           bug="o-proj-missing"),
     wrong("no-residual", "the MLP replaces x", "advance-llama", "x = x + swiglu", "x = swiglu", *_ALL),
     wrong("first-logits", "the logits of the first token", "advance-llama", "x[-1]", "x[0]", *_ALL),
-    wrong("heads-as-keys", "the keys split into n_head heads", "advance-llama",
-          "block.attn.k_proj.T, c.n_kv_head", "block.attn.k_proj.T, c.n_kv_head * 2", *_ALL),
+    wrong("heads-of-values-forgotten", "split into the heads of queries and keys alone", "advance-llama",
+          "c.n_head + 2 * c.n_kv_head", "c.n_head + c.n_kv_head", *_ALL),
     wrong("no-limit", "positions past n_ctx", "advance-llama", " or end > c.n_ctx", "",
           "llama-recompute", "chat-reuse"),
     wrong("ids-in-8-bits", "ids of 256 and more are others", "advance-llama", "np.asarray(token_ids)",

@@ -157,6 +157,21 @@ def test_a_model_that_was_not_fetched_is_reported_with_the_command(monkeypatch, 
         load_llama("smollm3")
 
 
+@pytest.mark.parametrize("load", [lambda folder: load_llama(folder), lambda folder: random_llama(SHAPE, 7)])
+def test_matrices_of_the_same_rows_lie_in_one_array_that_cannot_be_written(write_folder, load):
+    for block in load(write_folder()).blocks:
+        attn, mlp = block.attn, block.mlp
+        for whole, parts in (
+            (attn.qkv_proj, (attn.q_proj, attn.k_proj, attn.v_proj)),
+            (mlp.gate_up_proj, (mlp.gate_proj, mlp.up_proj)),
+        ):
+            assert np.array_equal(whole, np.concatenate(parts))
+            for array in (whole, *parts):
+                assert np.shares_memory(array, whole)
+                with pytest.raises(ValueError, match="WRITEABLE"):
+                    array.setflags(write=True)
+
+
 def test_random_weights_depend_on_config_and_seed_alone():
     assert same(random_llama(SHAPE, 1), random_llama(SHAPE, 1))
     assert not same(random_llama(SHAPE, 1), random_llama(SHAPE, 2))
@@ -165,6 +180,6 @@ def test_random_weights_depend_on_config_and_seed_alone():
 def test_one_tensor_is_replaced():
     weights = random_llama(SHAPE, 1)
     other = replace_tensor(weights, "model.norm.weight", np.ones(24))
-    assert other.norm_f.sum() == 24 and other.blocks[0].attn.q_proj is weights.blocks[0].attn.q_proj
+    assert other.norm_f.sum() == 24 and other.blocks[0].mlp.down_proj is weights.blocks[0].mlp.down_proj
     with pytest.raises(ModelError, match=r"model\.nothing is not a tensor"):
         replace_tensor(weights, "model.nothing", np.ones(24))

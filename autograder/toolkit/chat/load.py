@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from autograder.toolkit.chat.config import SMOLLM2, LlamaConfig, config_from_hf
-from autograder.toolkit.chat.weights import LlamaWeights, plain_name, weights_from_tensors
+from autograder.toolkit.chat.weights import LlamaWeights, is_copied, plain_name, weights_from_tensors
 from autograder.toolkit.memory import keep_freed_memory
 from autograder.toolkit.model.config import ModelError
 from autograder.toolkit.model.load import fetched_folder, is_fetched, read_json, weight_files
@@ -23,7 +23,8 @@ def load_llama(name_or_path: str | Path = "smollm2") -> LlamaWeights:
     """The weights of a chat model that was fetched ("smollm2"), or of any Hugging Face folder of a Llama.
 
     Where the files hold bfloat16 or float16, float32 copies are made once and kept in the user's cache. So loading
-    again maps a file, which takes no time. ModelError names what is missing or wrong.
+    again maps a file, of which only what weights_from_tensors copies is read at once.
+    ModelError names what is missing or wrong.
     """
     folder = chat_folder(name_or_path)
     config = config_from_hf(read_json(folder / "config.json"), source=str(folder / "config.json"))
@@ -54,9 +55,13 @@ def chat_folder(name_or_path: str | Path) -> Path:
 
 
 def _tensors(paths: list[Path]) -> dict[str, np.ndarray]:
+    """The tensors in the files. Those that will be copied are in a mapping of their own, which ends with them, so that
+    the pages they were read from do not stay in this process's memory.
+    """
     tensors: dict[str, np.ndarray] = {}
     for path in paths:
-        tensors |= map_tensors(path, wanted=lambda name: plain_name(name) is not None, widen_bfloat16=True)
+        tensors |= map_tensors(path, is_copied, widen_bfloat16=True)
+        tensors |= map_tensors(path, lambda name: bool(plain_name(name)) and not is_copied(name), widen_bfloat16=True)
     return tensors
 
 
@@ -67,7 +72,7 @@ def _kept_as_float32(config: LlamaConfig, paths: list[Path], tensors: dict[str, 
     if not kept.is_file():
         weights_from_tensors(config, tensors)  # nothing wrong is kept
         write_float32(kept, tensors)
-    return map_tensors(kept)
+    return _tensors([kept])
 
 
 def write_float32(path: Path, tensors: dict[str, np.ndarray]) -> None:

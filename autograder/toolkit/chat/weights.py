@@ -1,6 +1,7 @@
 """The weights of a Llama as a small tree of frozen dataclasses, read-only as GPT-2's are.
 
-Matrices are [n_out, n_in], as Llama files hold them, so y = x @ weight.T. There are no biases.
+Matrices are [n_out, n_in], as Llama files hold them, so y = x @ weight.T. There are no biases. Matrices that multiply
+the same rows lie one below the other, so that one product does for all of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Attention(Node):
     k_proj: np.ndarray  # [n_kv_head * head_dim, n_embd]
     v_proj: np.ndarray  # [n_kv_head * head_dim, n_embd]
     o_proj: np.ndarray  # [n_embd, n_embd]
+    qkv_proj: np.ndarray  # q_proj, k_proj and v_proj, one below the other
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +30,7 @@ class Mlp(Node):
     gate_proj: np.ndarray  # [n_inner, n_embd]
     up_proj: np.ndarray  # [n_inner, n_embd]
     down_proj: np.ndarray  # [n_embd, n_inner]
+    gate_up_proj: np.ndarray  # gate_proj and up_proj, one below the other
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +99,8 @@ def plain_name(name: str) -> str | None:
 
 
 def weights_from_tensors(config: LlamaConfig, tensors: Mapping[str, np.ndarray]) -> LlamaWeights:
-    """The tree from named arrays, with or without the `model.` prefix; immutable float32 arrays are not copied.
+    """The tree from named arrays, with or without the `model.` prefix; immutable float32 arrays are copied only where
+    is_copied says so.
 
     Everything that is missing, unknown, twice there or mis-shaped is named in one ModelError.
     """
@@ -105,16 +109,33 @@ def weights_from_tensors(config: LlamaConfig, tensors: Mapping[str, np.ndarray])
     tie = ("lm_head.weight", "model.embed_tokens.weight") if config.tied else None
     arrays = iter(named_tensors(tensor_shapes(config), tensors, plain_name, tie).values())
     wte = next(arrays)
+    layers = [[next(arrays) for _ in range(9)] for _ in range(config.n_layer)]
     blocks = []
-    for _ in range(config.n_layer):
-        n1, q, k, v, o, n2, gate, up, down = (next(arrays) for _ in range(9))
-        blocks.append(Block(n1, Attention(q, k, v, o), n2, Mlp(gate, up, down)))
+    for (n1, q, k, _, _, n2, _, _, down), rows in zip(layers, _together(layers), strict=True):
+        qkv, o, gate_up = np.split(rows, [len(q) + 2 * len(k), 2 * (len(q) + len(k))])
+        attention = Attention(*np.split(qkv, [len(q), len(q) + len(k)]), o, qkv)
+        blocks.append(Block(n1, attention, n2, Mlp(*np.split(gate_up, 2), down, gate_up)))
     norm_f = next(arrays)
     return LlamaWeights(config, wte, tuple(blocks), norm_f, wte if config.tied else next(arrays))
 
 
+def is_copied(name: str) -> bool:
+    """Whether weights_from_tensors copies a tensor of this name: a block's matrices of n_embd columns."""
+    return name.endswith("_proj.weight") and not name.endswith("down_proj.weight")
+
+
+def _together(layers: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """For each layer, q_proj, k_proj, v_proj, o_proj, gate_proj and up_proj, one below the other, in immutable memory.
+
+    All layers are in one array: for a large one NumPy asks the system for large pages, which are read faster.
+    """
+    matrices = [matrix for _, q, k, v, o, _, gate, up, _ in layers for matrix in (q, k, v, o, gate, up)]
+    whole = np.concatenate(matrices, dtype=np.float32)
+    return np.split(np.asarray(memoryview(whole).toreadonly()), len(layers))
+
+
 def replace_tensor(weights: LlamaWeights, name: str, array: np.ndarray) -> LlamaWeights:
-    """The same weights with one array replaced, named as in tensors_of; all others are shared, not copied."""
+    """The same weights with one array replaced, named as in tensors_of; what is_copied names is copied."""
     tensors = tensors_of(weights)
     if name not in tensors:
         raise ModelError(f"{name} is not a tensor of this model")
