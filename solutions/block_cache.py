@@ -181,10 +181,10 @@ harmless.beside("the tenant", "What goes wrong without it is that somebody else'
 
 # %% solution="block-keys"
 def block_keys(token_ids, block_size, context):
-    """The keys of the full blocks of a prompt, a list of strings: key i stands for all ids up to the end of block i.
+    """The keys of a prompt's full blocks, a list of strings: key i stands for all ids up to the end of block i.
 
-    token_ids: a list of ids, maybe empty. Of n ids, n // block_size blocks are full; the ids after them have no key.
-    context: a dict of strings, what keys and values depend on besides the ids; the order of its keys does not matter.
+    token_ids: a list of ids, maybe empty. Of n ids, n // block_size blocks are full; ids after them have no key.
+    context: a dict of strings, what keys and values depend on besides the ids. The order of its keys is free.
     Each key depends on the ids of its block, on those of all blocks before it, and on the context: equal arguments
     give equal keys, also in another Python process, and what differs in anything has another key. A key has 16
     characters or more, so that keys are not equal by chance.
@@ -258,8 +258,8 @@ class BlockStore:
     def __init__(self, capacity, block_size, key=block_keys, encode=as_it_is, decode=as_it_is):
         """An empty store.
 
-        capacity: the most blocks it holds, 0 or more. key: called as block_keys is, and in its place; it may give two
-        blocks one key. What is kept of a block's rows is encode(rows), and match gives decode of that.
+        capacity: the most blocks it holds, 0 or more. key: called as block_keys is, and in its place; it may give
+        two blocks one key. What is kept of a block's rows is encode(rows), and match gives decode of that.
         """
         ### BEGIN SOLUTION
         self.capacity, self.block_size = capacity, block_size
@@ -274,12 +274,13 @@ class BlockStore:
         ### END SOLUTION
 
     def match(self, token_ids, context):
-        """The rows of the longest run with which the prompt begins: a list of arrays, one for each block, maybe empty.
+        """The rows of the longest run with which the prompt begins: a list of arrays, one a block, maybe empty.
 
-        An array is [n_layer, 2, n_head, block_size, head_dim]. The run goes on as long as the store has, under the key
-        of the prompt's next block, a Block with the same ids, and with the right one before it: the run's last block
-        so far, or the context where there is none yet. It has (len(token_ids) - 1) // block_size blocks at most, so
-        that a token is left. Its blocks count as used. What a caller writes into the arrays changes no block.
+        An array is [n_layer, 2, n_head, block_size, head_dim]. The run goes on as long as the store has, under the
+        key of the prompt's next block, a Block with the same ids, and with the right one before it: the run's last
+        block so far, or the context where there is none yet. It has (len(token_ids) - 1) // block_size blocks at
+        most, so that a token is left. Its blocks count as used. What a caller writes into the arrays changes no
+        block.
         """
         ### BEGIN SOLUTION
         run = self._run(token_ids, context)[: (len(token_ids) - 1) // self.block_size]
@@ -291,10 +292,11 @@ class BlockStore:
         """Keep the full blocks of a prompt, from the first on, as far as there is room.
 
         cache: holds the rows of token_ids, and maybe more. Its arrays may change afterwards, so rows are copied.
-        A block that is there already stays as it is. For a new one, a full store evicts the leaf used least recently,
-        and keeps nothing of it. The prompt's own blocks are never evicted: where all others are gone, the rest of the
-        prompt is not kept. Where a Block with other ids, or after another one, has the key, either of the two is kept;
-        if it is the old one, what comes after could never be found. In the end, the prompt's blocks count as used.
+        A block that is there already stays as it is. For a new one, a full store evicts the leaf used least
+        recently, and keeps nothing of it. The prompt's own blocks are never evicted: where all others are gone, the
+        rest of the prompt is not kept. Where a Block with other ids, or after another one, has the key, either of
+        the two is kept; if it is the old one, what comes after could never be found. In the end, the prompt's
+        blocks count as used.
         """
         ### BEGIN SOLUTION
         size, run = self.block_size, self._run(token_ids, context)
@@ -372,8 +374,7 @@ autograder.block_charts.block_tree(
 
 # %% solution="evict"
 def evict(blocks, run):
-    """Take the leaf that was used least recently, and is none of the run's blocks, out of `blocks`; False if there is
-    none.
+    """Take the leaf used least recently that is none of the run's blocks out of `blocks`; False if there is none.
 
     blocks: a dict of Blocks by their keys, those used least recently first. run: a list of Blocks.
     """
@@ -426,11 +427,11 @@ autograder.block_charts.block_strip(
 
 # %% solution="serve"
 def serve(store, prompt_ids, weights, context):
-    """The logits [n_vocab] after the prompt, with the blocks of the store reused and those of the prompt put into it.
+    """The logits [n_vocab] after the prompt. Blocks of the store are reused, and those of the prompt put into it.
 
     prompt_ids: a list of at least one id. Only the tokens after the longest run of blocks go through the model.
-    ValueError when the prompt is empty, is longer than n_ctx, or has an id outside the vocabulary; the store then holds
-    the blocks that it held before.
+    ValueError when the prompt is empty, is longer than n_ctx, or has an id outside the vocabulary; the store then
+    holds the blocks that it held before.
     """
     ### BEGIN SOLUTION
     cache = cache_of(store.match(prompt_ids, context), weights.config.n_layer)
@@ -497,9 +498,9 @@ autograder.block_charts.steps_picture(
 def quantize(array):
     """An array of floats as whole numbers and scales: (numbers, scales).
 
-    array: [..., n]; the n numbers of its last axis are a row. numbers: int8, of the array's shape, from -127 to 127.
-    scales: float32, [..., 1], one for each row: its largest absolute value / 127. numbers * scales is the array up to
-    half a step, which is scales / 2. A row of zeros gives zeros.
+    array: [..., n]; the n numbers of its last axis are a row. numbers: int8, of the array's shape, -127 to 127.
+    scales: float32, [..., 1], one for each row: its largest absolute value / 127. numbers * scales is the array up
+    to half a step, which is scales / 2. A row of zeros gives zeros.
     """
     ### BEGIN SOLUTION
     scales = np.abs(array).max(axis=-1, keepdims=True) / np.float32(127)

@@ -177,8 +177,8 @@ def grouped_attend(q, layer_cache):
     """Causal attention as stage 2's `attend`, where several heads of queries share one head of keys and values.
 
     q: [n_head, n_query, head_dim], the queries of the last n_query cached positions. layer_cache.keys and .values:
-    [n_kv_head, n_seq, head_dim]; n_head is a multiple of n_kv_head. Returns [n_head, n_query, head_dim]. Neither q nor
-    the cache is changed. Scores are divided by sqrt(head_dim), and may be of any size.
+    [n_kv_head, n_seq, head_dim]; n_head is a multiple of n_kv_head. Returns [n_head, n_query, head_dim]. Neither q
+    nor the cache is changed. Scores are divided by sqrt(head_dim), and may be of any size.
     """
     ### BEGIN SOLUTION
     keys, values = layer_cache.keys, layer_cache.values
@@ -234,8 +234,8 @@ chat_lab.activations()
 def swiglu(x, mlp):
     """down_proj of silu(gate_proj of x) times up_proj of x.
 
-    x: [n_seq, n_embd], not changed. mlp has gate_proj and up_proj, [n_inner, n_embd], and down_proj, [n_embd, n_inner].
-    Returns [n_seq, n_embd]. Elements of the gate may be of any size.
+    x: [n_seq, n_embd], not changed. mlp.gate_proj and mlp.up_proj: [n_inner, n_embd]. mlp.down_proj: [n_embd,
+    n_inner]. Returns [n_seq, n_embd]. Elements of the gate may be of any size.
     """
     ### BEGIN SOLUTION
     gate, up = (mlp.gate_up_proj @ x.T).reshape(2, -1, len(x))  # a little faster than x @ mlp.gate_up_proj.T
@@ -261,7 +261,7 @@ autograder.check("gated-mlp")
 
 # %% solution="advance-llama"
 def advance_llama(token_ids, position, weights, cache):
-    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last of them.
+    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last.
 
     token_ids: a list of n_new >= 1 ids. cache: a ModelCache; each of its layers grows by n_new positions, the keys
     turned, [n_kv_head, n_new, head_dim].
@@ -435,11 +435,11 @@ autograder.check("chatml-turns")
 
 # %% solution="chat"
 class Chat:
-    """A conversation with a chat model. Its attributes `messages`, `log` and `reuse` are read and changed from outside.
+    """A conversation with a chat model. Its `messages`, `log` and `reuse` are read and changed from outside.
 
     `messages` is a list of the dicts that render_chatml takes, empty at first; messages.clear() begins a new
-    conversation, whose prompts reuse what the cache still holds. `log` is a list with a dict for each turn, `reuse` may
-    change between turns.
+    conversation, whose prompts reuse what the cache still holds. `log` is a list with a dict for each turn. `reuse`
+    may change between turns.
     """
 
     def __init__(self, weights, tokenizer, reuse=True, render=render_chatml):
@@ -451,13 +451,13 @@ class Chat:
         ### END SOLUTION
 
     def send(self, text, n_new=100, each=None):
-        """Answer a user's message: a list of the greedy ids, n_new of them (1 or more), or fewer where the answer ends.
+        """Answer a user's message: a list of n_new greedy ids (1 or more), or of fewer where the answer ends.
 
-        It ends before tokenizer.end_id, which is not in the list. each: if given, called with each id of the list as
-        soon as it is known. Afterwards `messages` has two more: the user's, and the assistant's, whose content is the
-        list as the tokenizer decodes it. `log` has a dict more.
-        ValueError when the prompt, or a token to be fed after it, does not fit into n_ctx positions, whether this is
-        seen at once or on the way; then `messages`, `log` and what is cached are as before.
+        It ends before tokenizer.end_id, which is not in the list. each: if given, called with each id of the list
+        as soon as it is known. Afterwards `messages` has two more: the user's, and the assistant's, whose content
+        is the list as the tokenizer decodes it. `log` has a dict more.
+        ValueError when the prompt, or a token to be fed after it, does not fit into n_ctx positions, whether this
+        is seen at once or on the way; then `messages`, `log` and what is cached are as before.
         """
         ### BEGIN SOLUTION
         messages = [*self.messages, {"role": "user", "content": text}]

@@ -339,9 +339,9 @@ autograder.check("log-of-candidates")
 def lookup(entries, prompt_ids):
     """The entry to reuse for a prompt: the very object out of `entries`, or None.
 
-    entries: a sequence of objects with .token_ids, in any order, maybe empty. prompt_ids: a list of at least one id.
-    Only whole entries count: all ids of the entry begin the prompt, and at least one token of the prompt is left. Of
-    those, the longest is returned, or any of them where the same ids are stored twice; where there is none, None.
+    entries: a sequence of objects with .token_ids, in any order, maybe empty. prompt_ids: a list, not empty.
+    Only whole entries count: all ids of the entry begin the prompt, and at least one token of the prompt is left.
+    Of those, the longest is returned, or any of them where the same ids are stored twice; None where there is none.
     """
     ### BEGIN SOLUTION
     rows = candidate_log(entries, prompt_ids)
@@ -503,8 +503,8 @@ class ScriptedServer:
 def serve_openly(server):
     """Answer one request: (the logits, a line for the log).
 
-    server.find() gives an entry or None; server.reuse(entry) gives logits, or raises; server.recompute() gives logits.
-    Without an entry, and where the reuse raises, the logits are recomputed.
+    server.find() gives an entry or None, server.reuse(entry) gives logits or raises, and server.recompute() gives
+    logits. Without an entry, and where the reuse raises, the logits are recomputed.
     The line is "hit", "miss", or "failed: " and what the error says.
     """
     ### BEGIN SOLUTION
@@ -543,11 +543,11 @@ def explain_miss(stored_ids, live_ids):
     """One line that says where a stored entry and a live prompt diverge.
 
     stored_ids, live_ids: lists of token ids, of any lengths; either may be empty.
-    For stored [5, 7, 9, 2] and live [5, 7, 8], of which 2 ids are shared from the start and 4 are stored, the line is
+    For stored [5, 7, 9, 2] and live [5, 7, 8], where 2 ids are shared from the start and 4 are stored, the line is
 
         common=2 of 4; stored next: 9; live next: 8
 
-    The last two numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
+    The last two numbers are the first id after the shared ones on each side; without an id there, it says `end`.
     For stored [5, 7] and live [5, 7, 8]:
 
         common=2 of 2; stored next: end; live next: 8
@@ -635,8 +635,8 @@ for name, ids in (("stored", stored_ids), ("live", live_ids)):
 def render_chat(messages, add_generation_prompt=False):
     """The messages as one string, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
 
-    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a string
-    of any kind: empty, with spaces and newlines at its ends, or with the template's own markers in it.
+    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a
+    string of any kind: empty, with spaces and newlines at its ends, or with the template's own markers in it.
     Each message becomes START, its role, a newline, and its content, unchanged. A message of the assistant has
     NO_THOUGHT before its content, as the model had it in front of it when it answered.
     With add_generation_prompt=True the string ends with GENERATION_PROMPT.
@@ -862,14 +862,14 @@ part_lost.beside(100 * (1 - longest_common_prefix(*by_newest[-2:]) / len(by_newe
 def build_prompt(system, tools, messages, now=None, notes=()):
     """A whole prompt as a string: what stays the same first, what changes from call to call last.
 
-    system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
-    it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of such
-    strings, maybe empty.
+    system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat
+    takes it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of
+    such strings, maybe empty.
     What render_chat makes of these, in this order:
         1. a message with the role "system": the text `system`, a newline, and the tools as one JSON list, with
            nothing after it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
         2. the messages, all of them and as they are
-        3. one message with the role "context": the time and then the notes, in their order, each on a line of its own.
+        3. one message with the role "context": the time and then the notes, in their order, each on its own line.
            Without a time there is no line for it; without a time and notes there is no such message.
         4. the generation prompt
     """
@@ -1148,11 +1148,12 @@ def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """The key, a string, under which the cache of these ids may be found again.
 
     token_ids: a list of at least one id. A vocabulary may have 200,000 ids and more. All others are strings, of any
-    length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored arrays
-    ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
-    Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
-    keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not [12, 3]. If the
-    key is a digest, it keeps at least 64 bits (16 hexadecimal digits), so that keys are not equal by chance either.
+    length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored
+    arrays ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
+    Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give
+    different keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not
+    [12, 3]. If the key is a digest, it keeps at least 64 bits (16 hexadecimal digits), so that keys are not equal
+    by chance either.
     """
     ### BEGIN SOLUTION
     fields = [list(token_ids), model, tokenizer, dtype, layout, positions, tenant]

@@ -352,7 +352,7 @@ autograder.attention_charts.who_sees_whom(words)
 
 # %% solution="split-heads"
 def split_heads(x, n_head):
-    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has the features h * head_dim to (h + 1) * head_dim - 1."""
+    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has features h * head_dim to (h + 1) * head_dim - 1."""
     ### BEGIN SOLUTION
     n_seq, n_embd = x.shape
     return x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)
@@ -540,7 +540,7 @@ autograder.check("attention-large-scores")
 
 # %% solution="feed-forward"
 def feed_forward(x, mlp):
-    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    """The MLP: linear, gelu, linear. mlp.c_fc widens x, [n_seq, n_embd], to 4 * n_embd; mlp.c_proj narrows it."""
     ### BEGIN SOLUTION
     return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
     ### END SOLUTION
@@ -634,8 +634,8 @@ autograder.attention_charts.head_map(chosen, tokenizer.tokens(line_ids), title, 
 def forward(token_ids, weights):
     """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
 
-    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError for
-    an id of n_vocab or more.
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError
+    for an id of n_vocab or more.
     weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
     """
     ### BEGIN SOLUTION

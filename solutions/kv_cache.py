@@ -431,9 +431,9 @@ autograder.attention_charts.queries_at_the_end(n_query=3, n_seq=8)
 def attend(q, layer_cache):
     """Causal attention of the newest positions over everything in the cache.
 
-    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in the
-    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size
-    and sign, the hidden ones too: a million is nothing special.
+    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in
+    the cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any
+    size and sign, the hidden ones too: a million is nothing special.
     """
     ### BEGIN SOLUTION
     keys, values = layer_cache.keys, layer_cache.values
@@ -533,8 +533,8 @@ autograder.cost_charts.one_layer(times)
 def kv_cache_bytes(config, n_seq, n_bytes=4):
     """The bytes, as an int, of the keys and values of n_seq positions in all layers; each number takes n_bytes.
 
-    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than any
-    computer has.
+    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than
+    any computer has.
     """
     ### BEGIN SOLUTION
     return 2 * config.n_layer * n_seq * config.n_embd * n_bytes

@@ -120,7 +120,7 @@ print(rows_at_end.beside(100 + 20 - 1, "The last new token is returned and never
 def cached_block(x, block, n_head, layer_cache):
     """One block over the rows of n_new new tokens, which continue what layer_cache holds.
 
-    x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by the n_new keys and values.
+    x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by n_new keys and values.
     Returns [n_new, n_embd]; x is not changed.
     """
     ### BEGIN SOLUTION
@@ -188,10 +188,11 @@ print("positions in the cache:", len(one_cache), "of", len(rows))
 
 # %% solution="advance"
 def advance(token_ids, position, weights, cache):
-    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last of them.
+    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last.
 
     token_ids: a list of n_new >= 1 ids. cache: a ModelCache; each of its layers grows by n_new positions.
-    ValueError, before anything is computed, unless all positions lie in 0 to n_ctx - 1 and all ids in 0 to n_vocab - 1.
+    ValueError, before anything is computed, unless all positions lie in 0 to n_ctx - 1 and all ids in 0 to
+    n_vocab - 1.
     """
     ### BEGIN SOLUTION
     config, end = weights.config, position + len(token_ids)
@@ -247,8 +248,8 @@ print("positions in each layer:", [len(layer) for layer in cache.layers])
 def prefill(prompt_ids, weights, cache):
     """One pass over the prompt, or the next chunk of it, which continues at position len(cache).
 
-    prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or when
-    an id does not lie in 0 to n_vocab - 1.
+    prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or
+    when an id does not lie in 0 to n_vocab - 1.
     cache: a ModelCache; each of its layers grows by len(prompt_ids) positions.
     Returns the logits [n_vocab] after the last token.
     """
@@ -397,7 +398,7 @@ else:
 
 # %% solution="generate"
 def generate(prompt_ids, n_new, weights):
-    """The n_new greedy next ids, a list of n_new ints without the prompt: one prefill, then one decode step a token.
+    """The n_new greedy next ids, a list of ints without the prompt: one prefill, then one decode step a token.
 
     prompt_ids: a list of at least one id, else ValueError; it is not changed.
     ValueError when len(prompt_ids) + n_new - 1 is more than n_ctx.

@@ -193,8 +193,8 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
     """Logits [n_vocab] after the last suffix token; suffix token i stands at position prefix_len + i.
 
     `saved` is not changed, whatever happens. `weights` are those it was saved with; do not compare them here.
-    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id lies
-    outside the vocabulary.
+    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id
+    lies outside the vocabulary.
     """
     ### BEGIN SOLUTION
     if len(suffix_ids) == 0:
@@ -505,7 +505,7 @@ def write_prefix_cache(path, saved, prefix_ids, weights):
 
 # %% solution="read-prefix-cache"
 def read_prefix_cache(path, weights):
-    """(saved, prefix_ids) as they were written, the ids as a list; ValueError, naming the field, when it does not fit.
+    """(saved, prefix_ids) as they were written, the ids as a list; ValueError names the field that does not fit.
 
     The field is file, fingerprint, prefix_len, dtype, layout, or the name of an array.
     """
@@ -856,7 +856,7 @@ class SharedCache:
 def attend_shared(q, layer):
     """`attend` over prefix and tail, without copying the prefix.
 
-    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer whose tail ends with the n_query positions of q.
+    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer; its tail ends with q's n_query positions.
     """
     ### BEGIN SOLUTION
     n_query, head_dim = q.shape[1:]

@@ -34,7 +34,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
 
 
 def split_heads(x, n_head):
-    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has the features h * head_dim to (h + 1) * head_dim - 1."""
+    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has features h * head_dim to (h + 1) * head_dim - 1."""
     n_seq, n_embd = x.shape
     return x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)
 
@@ -78,7 +78,7 @@ def causal_self_attention(x, attn, n_head):
 
 
 def feed_forward(x, mlp):
-    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    """The MLP: linear, gelu, linear. mlp.c_fc widens x, [n_seq, n_embd], to 4 * n_embd; mlp.c_proj narrows it."""
     return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
 
 
@@ -95,8 +95,8 @@ def transformer_block(x, block, n_head):
 def forward(token_ids, weights):
     """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
 
-    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError for
-    an id of n_vocab or more.
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError
+    for an id of n_vocab or more.
     weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
     """
     n_seq, config = len(token_ids), weights.config

@@ -39,7 +39,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
 
 
 def split_heads(x, n_head):
-    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has the features h * head_dim to (h + 1) * head_dim - 1."""
+    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has features h * head_dim to (h + 1) * head_dim - 1."""
     n_seq, n_embd = x.shape
     return x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)
 
@@ -83,7 +83,7 @@ def causal_self_attention(x, attn, n_head):
 
 
 def feed_forward(x, mlp):
-    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    """The MLP: linear, gelu, linear. mlp.c_fc widens x, [n_seq, n_embd], to 4 * n_embd; mlp.c_proj narrows it."""
     return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
 
 
@@ -100,8 +100,8 @@ def transformer_block(x, block, n_head):
 def forward(token_ids, weights):
     """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
 
-    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError for
-    an id of n_vocab or more.
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError
+    for an id of n_vocab or more.
     weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
     """
     n_seq, config = len(token_ids), weights.config
@@ -194,9 +194,9 @@ class ModelCache:
 def attend(q, layer_cache):
     """Causal attention of the newest positions over everything in the cache.
 
-    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in the
-    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size
-    and sign, the hidden ones too: a million is nothing special.
+    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in
+    the cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any
+    size and sign, the hidden ones too: a million is nothing special.
     """
     keys, values = layer_cache.keys, layer_cache.values
     n_query, n_seq, head_dim = q.shape[1], keys.shape[1], q.shape[2]
@@ -208,8 +208,8 @@ def attend(q, layer_cache):
 def kv_cache_bytes(config, n_seq, n_bytes=4):
     """The bytes, as an int, of the keys and values of n_seq positions in all layers; each number takes n_bytes.
 
-    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than any
-    computer has.
+    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than
+    any computer has.
     """
     return 2 * config.n_layer * n_seq * config.n_embd * n_bytes
 
@@ -220,7 +220,7 @@ def kv_cache_bytes(config, n_seq, n_bytes=4):
 def cached_block(x, block, n_head, layer_cache):
     """One block over the rows of n_new new tokens, which continue what layer_cache holds.
 
-    x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by the n_new keys and values.
+    x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by n_new keys and values.
     Returns [n_new, n_embd]; x is not changed.
     """
     qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)
@@ -232,10 +232,11 @@ def cached_block(x, block, n_head, layer_cache):
 
 
 def advance(token_ids, position, weights, cache):
-    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last of them.
+    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last.
 
     token_ids: a list of n_new >= 1 ids. cache: a ModelCache; each of its layers grows by n_new positions.
-    ValueError, before anything is computed, unless all positions lie in 0 to n_ctx - 1 and all ids in 0 to n_vocab - 1.
+    ValueError, before anything is computed, unless all positions lie in 0 to n_ctx - 1 and all ids in 0 to
+    n_vocab - 1.
     """
     config, end = weights.config, position + len(token_ids)
     if position < 0 or end > config.n_ctx:
@@ -251,8 +252,8 @@ def advance(token_ids, position, weights, cache):
 def prefill(prompt_ids, weights, cache):
     """One pass over the prompt, or the next chunk of it, which continues at position len(cache).
 
-    prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or when
-    an id does not lie in 0 to n_vocab - 1.
+    prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or
+    when an id does not lie in 0 to n_vocab - 1.
     cache: a ModelCache; each of its layers grows by len(prompt_ids) positions.
     Returns the logits [n_vocab] after the last token.
     """
@@ -271,7 +272,7 @@ def decode_step(token_id, position, weights, cache):
 
 
 def generate(prompt_ids, n_new, weights):
-    """The n_new greedy next ids, a list of n_new ints without the prompt: one prefill, then one decode step a token.
+    """The n_new greedy next ids, a list of ints without the prompt: one prefill, then one decode step a token.
 
     prompt_ids: a list of at least one id, else ValueError; it is not changed.
     ValueError when len(prompt_ids) + n_new - 1 is more than n_ctx.
@@ -306,8 +307,8 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
     """Logits [n_vocab] after the last suffix token; suffix token i stands at position prefix_len + i.
 
     `saved` is not changed, whatever happens. `weights` are those it was saved with; do not compare them here.
-    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id lies
-    outside the vocabulary.
+    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id
+    lies outside the vocabulary.
     """
     if len(suffix_ids) == 0:
         raise ValueError("the suffix is empty: keep back at least one token of the prompt")
@@ -363,7 +364,7 @@ def write_prefix_cache(path, saved, prefix_ids, weights):
 
 
 def read_prefix_cache(path, weights):
-    """(saved, prefix_ids) as they were written, the ids as a list; ValueError, naming the field, when it does not fit.
+    """(saved, prefix_ids) as they were written, the ids as a list; ValueError names the field that does not fit.
 
     The field is file, fingerprint, prefix_len, dtype, layout, or the name of an array.
     """
@@ -412,7 +413,7 @@ class SharedCache:
 def attend_shared(q, layer):
     """`attend` over prefix and tail, without copying the prefix.
 
-    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer whose tail ends with the n_query positions of q.
+    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer; its tail ends with q's n_query positions.
     """
     n_query, head_dim = q.shape[1:]
     n_prefix, n_seq = layer.prefix_keys.shape[1], len(layer)

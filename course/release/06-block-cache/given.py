@@ -44,7 +44,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
 
 
 def split_heads(x, n_head):
-    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has the features h * head_dim to (h + 1) * head_dim - 1."""
+    """[n_seq, n_embd] to [n_head, n_seq, head_dim]: head h has features h * head_dim to (h + 1) * head_dim - 1."""
     n_seq, n_embd = x.shape
     return x.reshape(n_seq, n_head, n_embd // n_head).transpose(1, 0, 2)
 
@@ -88,7 +88,7 @@ def causal_self_attention(x, attn, n_head):
 
 
 def feed_forward(x, mlp):
-    """The MLP: linear, gelu, linear. x: [n_seq, n_embd]; mlp.c_fc widens it to 4 * n_embd, mlp.c_proj narrows it."""
+    """The MLP: linear, gelu, linear. mlp.c_fc widens x, [n_seq, n_embd], to 4 * n_embd; mlp.c_proj narrows it."""
     return linear(gelu(linear(x, mlp.c_fc)), mlp.c_proj)
 
 
@@ -105,8 +105,8 @@ def transformer_block(x, block, n_head):
 def forward(token_ids, weights):
     """The logits [n_seq, n_vocab]: row i scores the token that follows token i.
 
-    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError for
-    an id of n_vocab or more.
+    token_ids: a list of n_seq ints. ValueError unless 1 <= n_seq <= weights.config.n_ctx; ValueError or IndexError
+    for an id of n_vocab or more.
     weights: wte [n_vocab, n_embd], wpe [n_ctx, n_embd], blocks (in their order), ln_f, and config with n_head.
     """
     n_seq, config = len(token_ids), weights.config
@@ -199,9 +199,9 @@ class ModelCache:
 def attend(q, layer_cache):
     """Causal attention of the newest positions over everything in the cache.
 
-    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in the
-    cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any size
-    and sign, the hidden ones too: a million is nothing special.
+    q: [n_head, n_query, head_dim], the queries of the last n_query cached positions; their keys and values are in
+    the cache already. Returns [n_head, n_query, head_dim]. Neither q nor the cache is changed. Scores may be of any
+    size and sign, the hidden ones too: a million is nothing special.
     """
     keys, values = layer_cache.keys, layer_cache.values
     n_query, n_seq, head_dim = q.shape[1], keys.shape[1], q.shape[2]
@@ -213,8 +213,8 @@ def attend(q, layer_cache):
 def kv_cache_bytes(config, n_seq, n_bytes=4):
     """The bytes, as an int, of the keys and values of n_seq positions in all layers; each number takes n_bytes.
 
-    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than any
-    computer has.
+    config has n_layer, n_head, n_embd, n_ctx and n_vocab. No array is made: the bill may be for more memory than
+    any computer has.
     """
     return 2 * config.n_layer * n_seq * config.n_embd * n_bytes
 
@@ -225,7 +225,7 @@ def kv_cache_bytes(config, n_seq, n_bytes=4):
 def cached_block(x, block, n_head, layer_cache):
     """One block over the rows of n_new new tokens, which continue what layer_cache holds.
 
-    x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by the n_new keys and values.
+    x: [n_new, n_embd]. layer_cache: a LayerCache with any number of positions; it grows by n_new keys and values.
     Returns [n_new, n_embd]; x is not changed.
     """
     qkv = linear(layer_norm(x, block.ln_1.weight, block.ln_1.bias), block.attn.c_attn)
@@ -237,10 +237,11 @@ def cached_block(x, block, n_head, layer_cache):
 
 
 def advance(token_ids, position, weights, cache):
-    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last of them.
+    """One pass over new tokens, the first of which stands at `position`; the logits [n_vocab] after the last.
 
     token_ids: a list of n_new >= 1 ids. cache: a ModelCache; each of its layers grows by n_new positions.
-    ValueError, before anything is computed, unless all positions lie in 0 to n_ctx - 1 and all ids in 0 to n_vocab - 1.
+    ValueError, before anything is computed, unless all positions lie in 0 to n_ctx - 1 and all ids in 0 to
+    n_vocab - 1.
     """
     config, end = weights.config, position + len(token_ids)
     if position < 0 or end > config.n_ctx:
@@ -256,8 +257,8 @@ def advance(token_ids, position, weights, cache):
 def prefill(prompt_ids, weights, cache):
     """One pass over the prompt, or the next chunk of it, which continues at position len(cache).
 
-    prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or when
-    an id does not lie in 0 to n_vocab - 1.
+    prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or
+    when an id does not lie in 0 to n_vocab - 1.
     cache: a ModelCache; each of its layers grows by len(prompt_ids) positions.
     Returns the logits [n_vocab] after the last token.
     """
@@ -276,7 +277,7 @@ def decode_step(token_id, position, weights, cache):
 
 
 def generate(prompt_ids, n_new, weights):
-    """The n_new greedy next ids, a list of n_new ints without the prompt: one prefill, then one decode step a token.
+    """The n_new greedy next ids, a list of ints without the prompt: one prefill, then one decode step a token.
 
     prompt_ids: a list of at least one id, else ValueError; it is not changed.
     ValueError when len(prompt_ids) + n_new - 1 is more than n_ctx.
@@ -311,8 +312,8 @@ def generate_with_prefix(saved, prefix_len, suffix_ids, weights):
     """Logits [n_vocab] after the last suffix token; suffix token i stands at position prefix_len + i.
 
     `saved` is not changed, whatever happens. `weights` are those it was saved with; do not compare them here.
-    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id lies
-    outside the vocabulary.
+    ValueError when the suffix is empty, prefix_len is negative, the suffix ends past position n_ctx - 1, or an id
+    lies outside the vocabulary.
     """
     if len(suffix_ids) == 0:
         raise ValueError("the suffix is empty: keep back at least one token of the prompt")
@@ -368,7 +369,7 @@ def write_prefix_cache(path, saved, prefix_ids, weights):
 
 
 def read_prefix_cache(path, weights):
-    """(saved, prefix_ids) as they were written, the ids as a list; ValueError, naming the field, when it does not fit.
+    """(saved, prefix_ids) as they were written, the ids as a list; ValueError names the field that does not fit.
 
     The field is file, fingerprint, prefix_len, dtype, layout, or the name of an array.
     """
@@ -417,7 +418,7 @@ class SharedCache:
 def attend_shared(q, layer):
     """`attend` over prefix and tail, without copying the prefix.
 
-    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer whose tail ends with the n_query positions of q.
+    q and the result: [n_head, n_query, head_dim]. layer: a SharedLayer; its tail ends with q's n_query positions.
     """
     n_query, head_dim = q.shape[1:]
     n_prefix, n_seq = layer.prefix_keys.shape[1], len(layer)
@@ -494,9 +495,9 @@ def candidate_log(entries, prompt_ids):
 def lookup(entries, prompt_ids):
     """The entry to reuse for a prompt: the very object out of `entries`, or None.
 
-    entries: a sequence of objects with .token_ids, in any order, maybe empty. prompt_ids: a list of at least one id.
-    Only whole entries count: all ids of the entry begin the prompt, and at least one token of the prompt is left. Of
-    those, the longest is returned, or any of them where the same ids are stored twice; where there is none, None.
+    entries: a sequence of objects with .token_ids, in any order, maybe empty. prompt_ids: a list, not empty.
+    Only whole entries count: all ids of the entry begin the prompt, and at least one token of the prompt is left.
+    Of those, the longest is returned, or any of them where the same ids are stored twice; None where there is none.
     """
     rows = candidate_log(entries, prompt_ids)
     hits = [entry for entry, row in zip(entries, rows, strict=True) if row["hit"]]
@@ -524,8 +525,8 @@ class ScriptedServer:
 def serve_openly(server):
     """Answer one request: (the logits, a line for the log).
 
-    server.find() gives an entry or None; server.reuse(entry) gives logits, or raises; server.recompute() gives logits.
-    Without an entry, and where the reuse raises, the logits are recomputed.
+    server.find() gives an entry or None, server.reuse(entry) gives logits or raises, and server.recompute() gives
+    logits. Without an entry, and where the reuse raises, the logits are recomputed.
     The line is "hit", "miss", or "failed: " and what the error says.
     """
     entry = server.find()
@@ -541,11 +542,11 @@ def explain_miss(stored_ids, live_ids):
     """One line that says where a stored entry and a live prompt diverge.
 
     stored_ids, live_ids: lists of token ids, of any lengths; either may be empty.
-    For stored [5, 7, 9, 2] and live [5, 7, 8], of which 2 ids are shared from the start and 4 are stored, the line is
+    For stored [5, 7, 9, 2] and live [5, 7, 8], where 2 ids are shared from the start and 4 are stored, the line is
 
         common=2 of 4; stored next: 9; live next: 8
 
-    The last two numbers are the first id after the shared ones on each side. A side that has no id there says `end`.
+    The last two numbers are the first id after the shared ones on each side; without an id there, it says `end`.
     For stored [5, 7] and live [5, 7, 8]:
 
         common=2 of 2; stored next: end; live next: 8
@@ -561,8 +562,8 @@ def explain_miss(stored_ids, live_ids):
 def render_chat(messages, add_generation_prompt=False):
     """The messages as one string, in which turn n's prompt and its answer are the beginning of turn n + 1's prompt.
 
-    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a string
-    of any kind: empty, with spaces and newlines at its ends, or with the template's own markers in it.
+    messages: a list of dicts with the keys "role" ("system", "user", "assistant", "context") and "content", a
+    string of any kind: empty, with spaces and newlines at its ends, or with the template's own markers in it.
     Each message becomes START, its role, a newline, and its content, unchanged. A message of the assistant has
     NO_THOUGHT before its content, as the model had it in front of it when it answered.
     With add_generation_prompt=True the string ends with GENERATION_PROMPT.
@@ -578,14 +579,14 @@ def render_chat(messages, add_generation_prompt=False):
 def build_prompt(system, tools, messages, now=None, notes=()):
     """A whole prompt as a string: what stays the same first, what changes from call to call last.
 
-    system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat takes
-    it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of such
-    strings, maybe empty.
+    system: a string. tools: a list of dicts, such as json.dumps takes. messages: the conversation, as render_chat
+    takes it. now: the time as a string, not empty and without a newline, or None. notes: recalled notes, a list of
+    such strings, maybe empty.
     What render_chat makes of these, in this order:
         1. a message with the role "system": the text `system`, a newline, and the tools as one JSON list, with
            nothing after it. The order of a dict's keys makes no difference at any depth; the order of a list stays.
         2. the messages, all of them and as they are
-        3. one message with the role "context": the time and then the notes, in their order, each on a line of its own.
+        3. one message with the role "context": the time and then the notes, in their order, each on its own line.
            Without a time there is no line for it; without a time and notes there is no such message.
         4. the generation prompt
     """
@@ -601,11 +602,12 @@ def cache_key(token_ids, model, tokenizer, dtype, layout, positions, tenant):
     """The key, a string, under which the cache of these ids may be found again.
 
     token_ids: a list of at least one id. A vocabulary may have 200,000 ids and more. All others are strings, of any
-    length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored arrays
-    ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
-    Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give different
-    keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not [12, 3]. If the
-    key is a digest, it keeps at least 64 bits (16 hexadecimal digits), so that keys are not equal by chance either.
+    length, with any characters: the fingerprints of model and tokenizer, the dtype and the layout of the stored
+    arrays ("float32", "n_head, n_seq, head_dim"), how positions are counted ("wpe from 0"), and the tenant.
+    Equal arguments give equal keys, also in another Python process. Arguments that differ in anything give
+    different keys: model "ab" with tokenizer "c" is not model "a" with tokenizer "bc", and ids [1, 23] are not
+    [12, 3]. If the key is a digest, it keeps at least 64 bits (16 hexadecimal digits), so that keys are not equal
+    by chance either.
     """
     fields = [list(token_ids), model, tokenizer, dtype, layout, positions, tenant]
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()
