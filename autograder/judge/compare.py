@@ -55,7 +55,7 @@ def expect_close(
         return
     bug = recognize(actual, expected, suspects, atol=atol, rtol=rtol) or bug
     difference, figures = _difference(actual, expected, name, axes, atol, rtol)
-    raise Failure(prop, f"{difference} ({where}).", bug, {"result of": name, **figures, "case": where})
+    raise Failure(f"{difference} ({where}).", bug, {"result of": name, **figures, "case": where}, prop=prop)
 
 
 def recognize(
@@ -105,7 +105,7 @@ class Sweep:
         except StudentError as error:
             if error.unwritten:
                 raise
-            self._raised = Failure(None, error.sentence)
+            self._raised = Failure(error.sentence)
             self._failed.setdefault(length, self._raised)
 
     @property
@@ -138,9 +138,9 @@ class Sweep:
             failing = f"all {len(self._failed)}"
             which = f"All {len(self._failed)} {self._unit} fail."
         if len(set(self._tried)) == 1:
-            raise Failure(first.prop, first.detail, bug, first.figures)
+            raise Failure(first.detail, bug, first.figures, prop=first.prop)
         figures = {**first.figures, f"failing {self._unit}": failing} if first.figures else {}
-        raise Failure(first.prop, f"{first.detail} {which}", bug, figures)
+        raise Failure(f"{first.detail} {which}", bug, figures, prop=first.prop)
 
     def _name(self) -> Bug | None:
         longest = [look for _, look in sorted(self._wrong, key=lambda wrong: -wrong[0])[: self._looks]]

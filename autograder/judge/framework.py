@@ -31,11 +31,13 @@ MAX_LINE = 2000  # characters of a sentence in a message
 class Failure(Exception):
     """The property does not hold.
 
-    prop: the property in a sentence; None means the check's docstring.
     detail: size and place, in a sentence. figures: the same as a table's rows, if it is about numbers.
+    prop: the property in a sentence; None means the check's docstring.
     """
 
-    def __init__(self, prop: str | None, detail: str, bug: Bug | None = None, figures: dict[str, str] | None = None):
+    def __init__(
+        self, detail: str, bug: Bug | None = None, figures: dict[str, str] | None = None, prop: str | None = None
+    ):
         super().__init__(detail)
         self.prop = prop
         self.detail = detail
@@ -117,16 +119,19 @@ class Check:
 _REGISTRY: dict[str, Check] = {}
 
 
-def check(*, stage: str, id: str, points: int, title: str, watches: tuple[str, ...] = ()) -> Callable:
+def check(title: str, *, points: int, watches: tuple[str, ...] = ()) -> Callable:
     """Register a function as a check. Its docstring's first paragraph is the property that the student reads.
 
+    Its name gives the check's id, "reuse-refusals" for reuse_refusals, and its module's folder the stage.
     watches: the student's functions that fail this check, and only this one, if they change an argument in place.
     """
 
     def register(function):
+        id = function.__name__.replace("_", "-")
         if id in _REGISTRY:
             raise ValueError(f"the check {id!r} is defined twice")
-        _REGISTRY[id] = Check(find_stage(stage).name, id, points, title, function, watches)
+        stage = find_stage(function.__module__.split(".")[-2])
+        _REGISTRY[id] = Check(stage.name, id, points, title, function, watches)
         return function
 
     return register
@@ -176,7 +181,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
         return _failed(check, failure, student, student.error_in(failure.detail))
     except StudentError as error:
         bug = NOT_WRITTEN if error.stub else NOT_DEFINED if error.kind == "missing" else None
-        return _failed(check, Failure(None, error.sentence, bug), student, error)
+        return _failed(check, Failure(error.sentence, bug), student, error)
     except Exception as error:
         if error is student.gone:
             raise

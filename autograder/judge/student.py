@@ -228,8 +228,10 @@ class Student:
             if error.unwritten:
                 raise
             detail = f"For {what}, {error.sentence[:-1]}; a ValueError is expected."
-            raise Failure(prop, detail) from None
-        raise Failure(prop, f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug)
+            raise Failure(detail, prop=prop) from None
+        raise Failure(
+            f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug, prop=prop
+        )
 
     def once(self, what: str, expect: Callable[[], None]) -> None:
         """Call expect in the first check of a submission that asks for it; in later ones, raise what it raised."""
@@ -266,9 +268,9 @@ class Student:
         reply = self._reply(name, request)
         if reply.get("changed") and name in self.watched:  # harmless elsewhere: each call gets copies
             raise Failure(
-                "A function leaves its inputs as they were.",
                 f"{name} changed one of its arguments in place.",
                 INPUT_CHANGED,
+                prop="A function leaves its inputs as they were.",
             )
         return reply
 

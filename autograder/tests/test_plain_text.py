@@ -45,7 +45,7 @@ def test_code_keeps_its_lines_and_joined_letters():
 def check_of_f(student, cases):
     """f gives 1."""
     if (said := student.plain("f")) != 1:
-        raise Failure(None, f"f gave {said}.")
+        raise Failure(f"f gave {said}.")
 
 
 F = Check("kv-cache", "f", 1, "F gives one", check_of_f)

@@ -10,7 +10,6 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.shared import (
-    STAGE,
     blocks_of,
     context_of,
     expect_arrays,
@@ -24,10 +23,8 @@ SLACK = 1 + 1e-3  # of half a step: the scale is rounded to float32
 
 
 @check(
-    stage=STAGE,
-    id="int8-blocks",
+    "Blocks of int8 are off by half a step at most, and take a quarter of the memory",
     points=1,
-    title="Blocks of int8 are off by half a step at most, and take a quarter of the memory",
     watches=("quantize", "dequantize"),
 )
 def int8_blocks(student: Student, cases: Cases) -> None:
@@ -42,7 +39,7 @@ def int8_blocks(student: Student, cases: Cases) -> None:
     numbers, scales = np.array([[-127, 0, 64]], np.int8), np.array([[0.5]], np.float32)
     back = student.array("dequantize", [numbers, scales])
     if not (back.shape == (1, 3) and np.allclose(back, [[-63.5, 0, 32]])):
-        raise Failure(None, "dequantize of given numbers and scales is not numbers * scales.")
+        raise Failure("dequantize of given numbers and scales is not numbers * scales.")
     _expect_in_store(student, cases)
 
 
@@ -50,19 +47,19 @@ def _expect_near(student: Student, array: np.ndarray) -> None:
     where = f"for an array of shape {list(array.shape)}"
     pair = student.plain("quantize", array)
     if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(a, (np.ndarray, int, float)) for a in pair)):
-        raise Failure(None, f"quantize gave no pair of arrays ({where}).")
+        raise Failure(f"quantize gave no pair of arrays ({where}).")
     # max without keepdims=True gives a number for a row of numbers, which is judged as an array
     pair = [a if isinstance(a, np.ndarray) else np.asarray(a, np.float32) for a in pair]
     numbers, scales = pair
     if numbers.dtype != np.int8 or numbers.shape != array.shape:
         detail = f"The numbers are {numbers.dtype} {list(numbers.shape)}; int8 of the array's shape is due ({where})."
-        raise Failure(None, detail)
+        raise Failure(detail)
     if scales.size != array.size // array.shape[-1]:
-        raise Failure(None, f"The number of scales is {scales.size}; each row has one of its own ({where}).")
+        raise Failure(f"The number of scales is {scales.size}; each row has one of its own ({where}).")
     back = student.array("dequantize", pair)
     if back.shape != array.shape or back.dtype != np.float32:
         detail = f"dequantize gave {back.dtype} {list(back.shape)}; float32 of the array's shape is due ({where})."
-        raise Failure(None, detail)
+        raise Failure(detail)
     steps = np.abs(array).max(axis=-1, keepdims=True) / 127
     for scale, step in zip(scales.ravel(), steps.ravel(), strict=True):
         if step and not np.isclose(scale, step, rtol=2e-3):
@@ -74,14 +71,12 @@ def _expect_near(student: Student, array: np.ndarray) -> None:
 
 def _expect_within_half_a_step(back: np.ndarray, array: np.ndarray, where: str, bug: Bug | None = None) -> None:
     if not np.isfinite(back).all():
-        raise Failure(None, f"Some values are not finite ({where}).")
+        raise Failure(f"Some values are not finite ({where}).")
     step = np.abs(array).max(axis=-1, keepdims=True) / 127
     error = np.abs(back.astype(np.float64) - array)
     if (error > SLACK * step / 2).any():
         steps = float((error / np.where(step == 0, 1, step)).max())
-        raise Failure(
-            None, f"A value is off by {steps:.2g} times its row's step; half a step is the most ({where}).", bug
-        )
+        raise Failure(f"A value is off by {steps:.2g} times its row's step; half a step is the most ({where}).", bug)
 
 
 def _expect_in_store(student: Student, cases: Cases) -> None:
@@ -100,13 +95,11 @@ def _expect_in_store(student: Student, cases: Cases) -> None:
     run = student.method(store, "match", *asked)
     expect_arrays(run, " of a BlockStore with encode and decode")
     if len(run) != 3:
-        raise Failure(None, "A BlockStore with encode and decode did not find the three blocks that were put in.")
+        raise Failure("A BlockStore with encode and decode did not find the three blocks that were put in.")
     for actual, expected in zip(run, blocks_of(rows, size, 3), strict=True):
         if actual.shape != expected.shape:
-            raise Failure(
-                None, f"A BlockStore with encode and decode gave {list(actual.shape)} for {list(expected.shape)}."
-            )
+            raise Failure(f"A BlockStore with encode and decode gave {list(actual.shape)} for {list(expected.shape)}.")
         _expect_within_half_a_step(actual, expected, "rows from a store with encode and decode")
     if held["int8"] > 0.6 * held["float32"]:
         detail = f"A BlockStore of int8 holds {held['int8']:,} bytes where one of float32 holds {held['float32']:,}."
-        raise Failure(None, detail)
+        raise Failure(detail)

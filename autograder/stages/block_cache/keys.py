@@ -7,7 +7,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.student import Student
 from autograder.stages.block_cache import bugs
-from autograder.stages.block_cache.shared import STAGE, context_of
+from autograder.stages.block_cache.shared import context_of
 
 SHORTEST = 16  # characters of a key
 
@@ -21,11 +21,11 @@ def _keys(student: Student, asked: list[Question]) -> list[list[str]]:
     for (ids, size, _), keys in zip(asked, answers, strict=True):
         if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys) and (keys or len(ids) < 2 * size)):
             detail = f"For {count(len(ids), 'id')} in blocks of {size}, block_keys gave no list of strings."
-            raise Failure(None, detail)
+            raise Failure(detail)
     return answers
 
 
-@check(stage=STAGE, id="keys-full-blocks", points=1, title="Each full block has a key", watches=("block_keys",))
+@check("Each full block has a key", points=1, watches=("block_keys",))
 def keys_full_blocks(student: Student, cases: Cases) -> None:
     """Each full block has a key, the rest has none; a key is the same whatever comes after it, and in any process."""
     asked = []
@@ -38,20 +38,20 @@ def keys_full_blocks(student: Student, cases: Cases) -> None:
     for (ids, size, _), keys in zip(asked, answers, strict=True):
         what, n = f"{count(len(ids), 'id')} in blocks of {size}", len(ids) // size
         if len(keys) != n:
-            raise Failure(None, f"For {what}, block_keys gave {count(len(keys), 'key')} where {n} are due.")
+            raise Failure(f"For {what}, block_keys gave {count(len(keys), 'key')} where {n} are due.")
         if keys != longest[size][:n]:
-            raise Failure(None, f"{what} have other keys than a longer prompt that begins with them.")
+            raise Failure(f"{what} have other keys than a longer prompt that begins with them.")
     short = min((key for keys in answers for key in keys), key=len)
     if len(short) < SHORTEST:
-        raise Failure(None, f"A key has {count(len(short), 'character')}; {SHORTEST} are the least.")
+        raise Failure(f"A key has {count(len(short), 'character')}; {SHORTEST} are the least.")
     with student.elsewhere():
         there = _keys(student, asked)
     if there != answers or (student.begin_anew() and _keys(student, asked) != answers):
         causes = "Python's hash(), the process's number, the date or the folder"
-        raise Failure(None, f"Another process gets other keys for the same arguments, as from {causes}.")
+        raise Failure(f"Another process gets other keys for the same arguments, as from {causes}.")
 
 
-@check(stage=STAGE, id="keys-chained", points=1, title="A key depends on its block and on all blocks before it")
+@check("A key depends on its block and on all blocks before it", points=1)
 def keys_chained(student: Student, cases: Cases) -> None:
     """Where an id differs, the keys of its block and of all blocks after it differ, and those before it do not."""
     size, n_blocks = 4, 5
@@ -75,14 +75,14 @@ def keys_chained(student: Student, cases: Cases) -> None:
                 detail = (
                     f"An id of block {first} was changed, and block {i} has {'the same' if a == b else 'another'} key."
                 )
-                raise Failure(None, detail, bugs.KEYS_UNCHAINED if i > first else None)
+                raise Failure(detail, bugs.KEYS_UNCHAINED if i > first else None)
     repeated = _keys(student, [(ids[:size] * n_blocks, size, context_of("a"))])[0]
     if len(set(repeated)) != len(repeated):
         detail = f"Of {n_blocks} blocks with the same ids in one prompt, two have one key."
-        raise Failure(None, detail, bugs.KEYS_UNCHAINED)
+        raise Failure(detail, bugs.KEYS_UNCHAINED)
 
 
-@check(stage=STAGE, id="keys-context", points=1, title="A key depends on every fact of the context")
+@check("A key depends on every fact of the context", points=1)
 def keys_context(student: Student, cases: Cases) -> None:
     """Contexts that differ in any fact have other keys in every block; the order of the facts makes no difference."""
     ids = cases.rng("ids").integers(0, 1000, 13).tolist()
@@ -110,10 +110,10 @@ def keys_context(student: Student, cases: Cases) -> None:
     same = dict(reversed(list(facts.items())))
     own, turned, *rest = _keys(student, [(ids, 4, c) for c in (facts, same, *others)])
     if own != turned:
-        raise Failure(None, "The same facts in another order give other keys.")
+        raise Failure("The same facts in another order give other keys.")
     for context, keys in zip(others, rest, strict=True):
         equal = [i for i, (a, b) in enumerate(zip(own, keys, strict=False)) if a == b]
         if equal:
             differs = sorted(name for name in facts.keys() | context.keys() if facts.get(name) != context.get(name))
             detail = f"A context that differs in {' and '.join(differs)} gives block {equal[0]} the same key."
-            raise Failure(None, detail)
+            raise Failure(detail)

@@ -13,7 +13,6 @@ from autograder.judge.student import Handle, Student
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.plain_store import PlainStore
 from autograder.stages.block_cache.shared import (
-    STAGE,
     STRONG,
     blocks_of,
     context_of,
@@ -25,13 +24,7 @@ from autograder.stages.block_cache.shared import (
 AXES = ("id",)
 
 
-@check(
-    stage=STAGE,
-    id="serve-equals-recompute",
-    points=2,
-    title="serve gives the logits of recomputing, for the fewest tokens",
-    watches=("serve",),
-)
+@check("serve gives the logits of recomputing, for the fewest tokens", points=2, watches=("serve",))
 def serve_equals_recompute(student: Student, cases: Cases) -> None:
     """The logits are those of the whole prompt, and only tokens after the longest run of blocks are computed."""
     small, _, large = cases.odd
@@ -66,15 +59,10 @@ def _expect_served(student: Student, model: JudgeModel, store: Handle, plain: Pl
     expect_close(answer, expected, name="serve", axes=AXES, where=where, suspects=[from_0, *again] if past else ())
     if n_run is not None and n_run > len(prompt) - n_reused + 0.5:
         detail = f"{n_run:.0f} tokens went through the model where {len(prompt) - n_reused} are enough ({where})."
-        raise Failure(None, detail)
+        raise Failure(detail)
 
 
-@check(
-    stage=STAGE,
-    id="serve-keeps-apart",
-    points=1,
-    title="Requests, tenants and failing requests do not disturb each other",
-)
+@check("Requests, tenants and failing requests do not disturb each other", points=1)
 def serve_keeps_apart(student: Student, cases: Cases) -> None:
     """Each request is served from its own tenant's blocks, in any order; one that fails changes no block."""
     for model, size in ((cases.odd[0], 3), (cases.odd[2], 4)):
@@ -148,4 +136,4 @@ def _expect_refused(student: Student, cases: Cases, model: JudgeModel, size: int
         student.expect_error("serve", store, prompt, model, context_of("a"), what=what)
         after = [student.method(store, "match", *asked) for asked in stored]
         if student.length(store) != n_held or not all(map(same_rows, after, before)):
-            raise Failure(None, f"After {what}, the store holds other blocks than before.")
+            raise Failure(f"After {what}, the store holds other blocks than before.")

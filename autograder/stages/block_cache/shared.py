@@ -17,7 +17,6 @@ from autograder.judge.student import Handle, Student
 from autograder.stages.block_cache.plain_store import RIGHT, PlainStore, Rules
 from autograder.worker.arguments import KeysOfBits
 
-STAGE = "block-cache"
 STRONG = KeysOfBits(128)  # for the checks that are not about block_keys
 WEAK = KeysOfBits(4)  # equal by chance before long
 IN_ONE_QUESTION = 250
@@ -69,7 +68,7 @@ def same_rows(actual: Any, expected: Sequence[np.ndarray]) -> bool:
 def expect_arrays(run: Any, of: str = "") -> None:
     """A Failure unless match gave a list of arrays. of: which store's match, where that matters."""
     if not (isinstance(run, list) and all(isinstance(rows, np.ndarray) for rows in run)):
-        raise Failure(None, f"match{of} gave no list of arrays, one for each block.")
+        raise Failure(f"match{of} gave no list of arrays, one for each block.")
 
 
 def draw_prompts(cases: Cases, block_size: int, n: int, *label: Any) -> list[list[int]]:
@@ -128,7 +127,7 @@ class Run:
             if name == "match":
                 expect_arrays(answer)
             elif type(answer) is not int:
-                raise Failure(None, "__len__ gave no whole number.")
+                raise Failure("__len__ gave no whole number.")
         return [answer for _, answer in answers]
 
 
@@ -149,7 +148,7 @@ def expect_as_plain(student: Student, runs: Sequence[Run], suspects: Sequence[tu
                 due = f"{right} {'is' if right == 1 else 'are'} right"
                 detail = f"For {prompt}, {what} {count(seen[i], 'block')} where {due} ({where})."
                 explain = {bug for bug, rules in suspects if [run.predicted(rules) for run in runs] == found}
-                raise Failure(None, detail, explain.pop() if len(explain) == 1 else None)
+                raise Failure(detail, explain.pop() if len(explain) == 1 else None)
             rows = blocks_of(kv_of(call.ids, call.tenant, run.shape), run.block_size, right)
             if call.name == "match" and not same_rows(of_run[i], rows):
-                raise Failure(None, f"match gave other rows than those that were put in ({where}).")
+                raise Failure(f"match gave other rows than those that were put in ({where}).")

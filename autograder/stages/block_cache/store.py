@@ -14,7 +14,6 @@ from autograder.judge.student import Handle, Student, StudentError
 from autograder.stages.block_cache import bugs
 from autograder.stages.block_cache.plain_store import Rules
 from autograder.stages.block_cache.shared import (
-    STAGE,
     WEAK,
     Call,
     Run,
@@ -40,7 +39,7 @@ SIZE, N_BLOCKS = 4, 3
 SHAPE = (2, 2, 64)  # n_layer, n_head, head_dim: the rows of a block are far larger than what else belongs to it
 
 
-@check(stage=STAGE, id="match-longest-run", points=2, title="match finds the longest run of blocks, and leaves a token")
+@check("match finds the longest run of blocks, and leaves a token", points=2)
 def match_longest_run(student: Student, cases: Cases) -> None:
     """match gives the rows of the longest run of blocks that begins the prompt, and leaves at least one token."""
     runs = []
@@ -58,7 +57,7 @@ def match_longest_run(student: Student, cases: Cases) -> None:
     expect_as_plain(student, runs, [(bugs.WHOLE_PROMPT_MATCHED, Rules(leaves_a_token=False))])
 
 
-@check(stage=STAGE, id="match-compares-ids", points=1, title="match compares the ids: a key alone proves nothing")
+@check("match compares the ids: a key alone proves nothing", points=1)
 def match_compares_ids(student: Student, cases: Cases) -> None:
     """With keys of four bits, often equal by chance, match never gives rows of other ids or another tenant."""
     size = 2
@@ -116,7 +115,7 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
         run = student.method(store, "match", [*wanted, 7], context)
         expect_arrays(run)
         if not _right_as_far_as_it_goes(run, wanted, owner, size):
-            raise Failure(None, f"A prompt with {what} and an equal key was given the stored rows.", bug)
+            raise Failure(f"A prompt with {what} and an equal key was given the stored rows.", bug)
     # Many prompts in one store: nobody gets another's rows.
     store, questions = make_store(student, 100, size, key=WEAK), []
     prompts = [(ids, "ab"[i % 2]) for i, ids in enumerate(draw_prompts(cases, size, 41, "weak") * 2)]
@@ -127,7 +126,7 @@ def match_compares_ids(student: Student, cases: Cases) -> None:
     answers = student.each_method(store, questions)
     for i, ((ids, tenant), before, after) in enumerate(zip(prompts, answers[::3], answers[2::3], strict=True)):
         if not all(_right_as_far_as_it_goes(run, ids, tenant, size) for run in (before, after)):
-            raise Failure(None, f"After {count(i, 'prompt')}, match gave rows that belong to another prompt.")
+            raise Failure(f"After {count(i, 'prompt')}, match gave rows that belong to another prompt.")
 
 
 def _right_as_far_as_it_goes(run: object, ids: list[int], owner: str, size: int) -> bool:
@@ -135,7 +134,7 @@ def _right_as_far_as_it_goes(run: object, ids: list[int], owner: str, size: int)
     return isinstance(run, list) and same_rows(run, blocks_of(kv_of(ids, owner), size, min(len(run), len(ids) // size)))
 
 
-@check(stage=STAGE, id="store-capacity", points=1, title="A store holds its capacity and no more, also 0 and 1 block")
+@check("A store holds its capacity and no more, also 0 and 1 block", points=1)
 def store_capacity(student: Student, cases: Cases) -> None:
     """A store holds at most capacity blocks: of a prompt too long for it the first ones, and of equal prompts one."""
     size = 3
@@ -151,12 +150,7 @@ def store_capacity(student: Student, cases: Cases) -> None:
     expect_as_plain(student, runs)
 
 
-@check(
-    stage=STAGE,
-    id="eviction-order",
-    points=2,
-    title="The least recently used leaf is evicted, never the run in use",
-)
+@check("The least recently used leaf is evicted, never the run in use", points=2)
 def eviction_order(student: Student, cases: Cases) -> None:
     """After thousands of calls the store holds what is left when the least recently used leaf is evicted each time."""
     runs = []
@@ -172,13 +166,7 @@ def eviction_order(student: Student, cases: Cases) -> None:
     expect_as_plain(student, runs, WRONG_ORDERS)
 
 
-@check(
-    stage=STAGE,
-    id="store-keeps-its-own",
-    points=1,
-    title="What is stored belongs to the store alone",
-    watches=("put", "match"),
-)
+@check("What is stored belongs to the store alone", points=1, watches=("put", "match"))
 def store_keeps_its_own(student: Student, cases: Cases) -> None:
     """Writing into a cache that was put in, or into rows that match gave, changes no block; nothing evicted is kept."""
     ids = cases.rng("ids").integers(0, 1000, N_BLOCKS * SIZE + 1).tolist()
@@ -190,7 +178,7 @@ def store_keeps_its_own(student: Student, cases: Cases) -> None:
     cache = make_cache(student, rows)
     student.method(store, "put", *asked, cache, returns="none")
     if not same_rows(student.method(store, "match", *asked), expected):
-        raise Failure(None, "match gives other rows than those that were put in.")
+        raise Failure("match gives other rows than those that were put in.")
     layers = student.attribute(cache, "layers", returns="handle")
     for i in range(SHAPE[0]):
         layer = student.method(layers, "__getitem__", i, returns="handle")
@@ -198,13 +186,13 @@ def store_keeps_its_own(student: Student, cases: Cases) -> None:
             _write_into(student, student.attribute(layer, part, returns="handle"))
     if not same_rows(student.method(store, "match", *asked), expected):
         detail = "The caller wrote into the cache after put, and match gives other rows than before."
-        raise Failure(None, detail, bugs.SHARES_THE_CACHE)
+        raise Failure(detail, bugs.SHARES_THE_CACHE)
     run = student.method(store, "match", *asked, returns="handle")
     for i in range(N_BLOCKS):
         _write_into(student, student.method(run, "__getitem__", i, returns="handle"))
     if not same_rows(student.method(store, "match", *asked), expected):
         detail = "The caller wrote into the rows that match gave, and the next match gives what was written."
-        raise Failure(None, detail)
+        raise Failure(detail)
     _expect_flat(student, cases)
 
 
@@ -231,8 +219,8 @@ def _expect_flat(student: Student, cases: Cases) -> None:
     held = _held(student, cases, 4, SHAPE)[-1]
     if held > 2 * full + 16_000:  # float64 is twice that
         detail = f"A full store keeps {held:,} bytes from being freed; its rows take {full:,} in float32."
-        raise Failure(None, detail, bugs.KEEPS_WHOLE_CACHES)
+        raise Failure(detail, bugs.KEEPS_WHOLE_CACHES)
     grows = _held(student, cases, 60, (1, 1, 4))
     if grows[-1] > 1.25 * max(grows[4:10]):
         detail = f"It held {max(grows[4:10]):,} bytes when it was full, and {grows[-1]:,} after {len(grows)} prompts."
-        raise Failure(None, detail)
+        raise Failure(detail)

@@ -13,14 +13,11 @@ from autograder.judge.variants import MASK_TOO_SMALL
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
 from autograder.stages.chat_model.llama_cases import llamas
-from autograder.stages.chat_model.shared import CLOSE, STAGE
+from autograder.stages.chat_model.shared import CLOSE
 from autograder.stages.forward_pass.bugs import FINITE_MASKS
 
 
-@check(
-    stage=STAGE, id="grouped-heads", points=1, title="Several heads of queries share one of keys",
-    watches=("grouped_attend",),
-)  # fmt: skip
+@check("Several heads of queries share one of keys", points=1, watches=("grouped_attend",))
 def grouped_heads(student, cases):
     """Query head h attends, causally, to key head h // (n_head // n_kv_head)."""
     sweep = Sweep()

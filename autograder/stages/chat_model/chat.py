@@ -14,7 +14,7 @@ from autograder.judge.plurals import count, tokens
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import KV
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
-from autograder.stages.chat_model.shared import STAGE, chatml
+from autograder.stages.chat_model.shared import chatml
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.chat.tokenizer import ChatTokenizer, byte_tokenizer
 from autograder.worker.arguments import ByteTokenizer, NotesWork, PlainRender, plain_render
@@ -148,7 +148,7 @@ def send(student, chat, text, model):
     return student.counted_method(chat, "send", text, N_NEW, n_layer=model.config.n_layer)[:2]
 
 
-@check(stage=STAGE, id="chat-reuse", points=2, title="A conversation with reuse says the same for less work")
+@check("A conversation with reuse says the same for less work", points=2)
 def chat_reuse(student, cases):
     """A conversation has the same ids with reuse and without, and with it only what is new goes through the model."""
     for kind, reuse in (("bytes", True), ("ends", True), ("text", False)):
@@ -162,13 +162,12 @@ def chat_reuse(student, cases):
             least = turn.rows - shared  # what is neither reused nor, like the last new id, needed
             if work is not None and work > least + 1:
                 raise Failure(
-                    None,
                     f"In {what}, {tokens(round(work))} went through the model where {least} are enough.",
                     own.REUSE_NOT_USED if number > 1 and work >= turn.rows else None,
                 )
             # In the last layer, the last row is all that is needed: it may have seen next to nothing of the prompt.
             if work is not None and not reuse and work < least * (1 - 1 / SHAPE.n_layer):
-                raise Failure(None, f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
+                raise Failure(f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
     given(student, cases)
     again(student, cases)
     taken_back(student, cases)
@@ -182,7 +181,7 @@ def given(student, cases):
     for number, turn in enumerate(talk.turns, 1):
         if send(student, chat, turn.text, talk.model)[0] != turn.new_ids:
             detail = f"In turn {number} with another tokenizer and another render, other ids came back."
-            raise Failure("A Chat uses the tokenizer and the render that it is given.", detail)
+            raise Failure(detail, prop="A Chat uses the tokenizer and the render that it is given.")
 
 
 def again(student, cases):
@@ -198,9 +197,9 @@ def again(student, cases):
     called = student.attribute(spare, "messages")
     if not isinstance(called, list) or called != turn.new_ids:
         raise Failure(
-            "each is called with each new id.",
             "The calls of each do not have the ids of the answer, in their order.",
             own.EACH_NOT_CALLED,
+            prop="each is called with each new id.",
         )
     (one_id, for_one, _), (_, work, noted) = (
         student.counted_method(
@@ -210,7 +209,7 @@ def again(student, cases):
     )
     # The end token takes one more step. Steps in code of their own are not counted: then one id takes as much as all.
     if noted and work is not None and noted[-1] == work != for_one:
-        raise Failure("each is called with an id as soon as it is known.", "A step was run before the call.")
+        raise Failure("A step was run before the call.", prop="each is called with an id as soon as it is known.")
     expect_ids(one_id, turn.new_ids[:1], "a turn with n_new=1")
     for reuse, prop in (
         (True, "Of a prompt whose ids are all known, one is computed."),
@@ -223,7 +222,7 @@ def again(student, cases):
         reused, right = reused_last(student, chat), turn.prompt - 1 if reuse else 0
         if reused != right:
             detail = "After messages.clear(), the first message was sent again, and the log has"
-            raise Failure(prop, f"{detail} reused {reused} where {right} is right.")
+            raise Failure(f"{detail} reused {reused} where {right} is right.", prop=prop)
 
 
 def taken_back(student, cases):
@@ -239,7 +238,7 @@ def taken_back(student, cases):
     new_ids, _ = send(student, chat, second.text, talk.model)
     if new_ids != second.new_ids or reused_last(student, chat) != second.prompt - 1:
         detail = "A turn was taken out of messages and sent again, and this was not the same prompt, all of it known."
-        raise Failure("The prompt is made of messages as they are.", detail)
+        raise Failure(detail, prop="The prompt is made of messages as they are.")
 
 
 def reused_last(student, chat):
@@ -258,9 +257,7 @@ def expect_ids(new_ids, right, what, assumed=()):
         bug = own.END_KEPT if len(new_ids) == n + 1 else own.END_IGNORED
     same = next((i for i, (a, b) in enumerate(zip(new_ids, right, strict=False)) if a != b), min(len(new_ids), n))
     raise Failure(
-        None,
-        f"In {what}, the answer begins with {same} of the {count(n, 'right id')}, and has {len(new_ids)} in all.",
-        bug,
+        f"In {what}, the answer begins with {same} of the {count(n, 'right id')}, and has {len(new_ids)} in all.", bug
     )
 
 
@@ -271,7 +268,7 @@ def refused(student, cases):
     fills = "x" * (SHAPE.n_ctx - second.prompt + len(second.text))  # its prompt takes the whole context
     chat, just = begin(student, talk.model, True), SHAPE.n_ctx + 1 - N_NEW - first.prompt + len(first.text)
     if len(send(student, chat, "x" * just, talk.model)[0]) != N_NEW:
-        raise Failure("What just fits into n_ctx is answered.", f"There are not {N_NEW} new ids.")
+        raise Failure(f"There are not {N_NEW} new ids.", prop="What just fits into n_ctx is answered.")
     for texts, cleared in (
         (["long " * 100], False),
         (["long " * 100, "again " * 90], False),
@@ -290,7 +287,8 @@ def refused(student, cases):
                     raise
             else:
                 raise Failure(
-                    "A prompt that does not fit into n_ctx is a ValueError.", "send returned as if nothing were wrong."
+                    "send returned as if nothing were wrong.",
+                    prop="A prompt that does not fit into n_ctx is a ValueError.",
                 )
         prop = "A message that is refused leaves nothing behind."
         after, shared = (first, first.prompt - 1) if cleared else (second, second.shared)
@@ -298,18 +296,18 @@ def refused(student, cases):
             new_ids = send(student, chat, after.text, talk.model)[0]
             expect_ids(new_ids, after.new_ids, "the turn after a refused message")
         except Failure as failure:
-            raise Failure(prop, failure.detail, failure.bug) from None
+            raise Failure(failure.detail, failure.bug, prop=prop) from None
         except Exception as error:
             if not getattr(error, "refusal", False):
                 raise
-            raise Failure(prop, "The message after a refused one was refused too.", own.REFUSED_STAYS) from None
+            raise Failure("The message after a refused one was refused too.", own.REFUSED_STAYS, prop=prop) from None
         if len(student.attribute(chat, "log")) != 2:
-            raise Failure(prop, "The log has another number of turns than were answered.")
+            raise Failure("The log has another number of turns than were answered.", prop=prop)
         if reused_last(student, chat) != shared:
-            raise Failure(prop, "The turn after it does not reuse what the turn before it left.")
+            raise Failure("The turn after it does not reuse what the turn before it left.", prop=prop)
 
 
-@check(stage=STAGE, id="chat-log", points=1, title="The log and the messages tell what happened")
+@check("The log and the messages tell what happened", points=1)
 def chat_log(student, cases):
     """log has prompt, reused, computed and seconds of each turn, and messages the whole conversation."""
     for reuse in (True, False):
@@ -323,7 +321,7 @@ def chat_log(student, cases):
             taken.append(time.perf_counter() - start - PAUSE * max(0, len(noted) - 1))  # after the first id was known
         log = student.attribute(chat, "log")
         if not isinstance(log, list) or len(log) != len(talk.turns):
-            raise Failure(None, f"After {len(talk.turns)} turns, log is not a list of {len(talk.turns)} dicts.")
+            raise Failure(f"After {len(talk.turns)} turns, log is not a list of {len(talk.turns)} dicts.")
         for number, (row, turn) in enumerate(zip(log, talk.turns, strict=True), 1):
             shared = turn.shared if reuse else 0
             right = {"prompt": turn.prompt, "reused": shared, "computed": turn.prompt - shared}
@@ -339,8 +337,8 @@ def chat_log(student, cases):
             if wrong:
                 counted = number > 1 and (said.get("prompt"), said.get("reused")) == (turn.prompt, shared + 1)
                 bug = own.LAST_ID_COUNTED if reuse and counted else own.SECONDS_ROUNDED if rounded else None
-                raise Failure(None, f"In turn {number} with reuse={reuse}, log has {'; '.join(wrong)}.", bug)
+                raise Failure(f"In turn {number} with reuse={reuse}, log has {'; '.join(wrong)}.", bug)
         if len({row["seconds"] for row in log}) == 1:
-            raise Failure(None, f"In all {len(log)} turns with reuse={reuse}, log has the same seconds.")
+            raise Failure(f"In all {len(log)} turns with reuse={reuse}, log has the same seconds.")
         if student.attribute(chat, "messages") != talk.messages:
-            raise Failure(None, f"After {len(talk.turns)} turns, messages are not those that were exchanged.")
+            raise Failure(f"After {len(talk.turns)} turns, messages are not those that were exchanged.")

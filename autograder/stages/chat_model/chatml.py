@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.stages.chat_model import bugs as own
-from autograder.stages.chat_model.shared import DEFAULT_SYSTEM, END, STAGE, START, chatml
+from autograder.stages.chat_model.shared import DEFAULT_SYSTEM, END, START, chatml
 
 WORDS = ("Who", "are", "you?", "Count", "1, 2", "naïve", "  x", "y \n", "")
 
@@ -24,14 +24,11 @@ def conversation(cases, n_turn: int, system: str | None, *label: object) -> list
 def render(student, messages, prompt):
     text = student.plain("render_chatml", messages, add_generation_prompt=prompt)
     if not isinstance(text, str):
-        raise Failure(None, f"render_chatml returned {type(text).__name__}, and a text is expected.")
+        raise Failure(f"render_chatml returned {type(text).__name__}, and a text is expected.")
     return text
 
 
-@check(
-    stage=STAGE, id="chatml-template", points=1, title="render_chatml writes the model's template",
-    watches=("render_chatml",),
-)  # fmt: skip
+@check("render_chatml writes the model's template", points=1, watches=("render_chatml",))
 def chatml_template(student, cases):
     """The text is the one that the model's own template makes."""
     for i in range(12):
@@ -45,7 +42,7 @@ def chatml_template(student, cases):
         expect_text(render(student, messages, True), messages, True)
     messages = conversation(cases, 1, None, "default")
     if student.plain("render_chatml", messages) != chatml(messages):
-        raise Failure(None, "Without add_generation_prompt, the text is not that of False.")
+        raise Failure("Without add_generation_prompt, the text is not that of False.")
 
 
 def expect_text(text, messages, prompt):
@@ -68,14 +65,13 @@ def expect_text(text, messages, prompt):
     at = next((i for i, (a, b) in enumerate(zip(text, right, strict=False)) if a != b), min(len(text), len(right)))
     has = "a" if messages[0]["role"] == "system" else "no"
     raise Failure(
-        None,
         f"For {count(len(messages), 'message')} with {has} system message, add_generation_prompt={prompt}, the text "
         f"has {count(len(text), 'character')} instead of {len(right)} and differs from character {at} on.",
         bug,
     )
 
 
-@check(stage=STAGE, id="chatml-turns", points=1, title="Turn n with its answer begins turn n + 1")
+@check("Turn n with its answer begins turn n + 1", points=1)
 def chatml_turns(student, cases):
     """The prompt of a turn, with the answer and END, is the beginning of the next turn's prompt."""
     for system in (None, "You are brief."):
@@ -87,9 +83,8 @@ def chatml_turns(student, cases):
             if not after.startswith(said):
                 same = next((k for k, (a, b) in enumerate(zip(said, after, strict=False)) if a != b), len(after))
                 raise Failure(
-                    None,
                     f"The prompt of turn {turn} with its answer has {len(said)} characters, and the prompt of turn "
-                    f"{turn + 1} has only the first {same} of them.",
+                    f"{turn + 1} has only the first {same} of them."
                 )
         if not prompts or not all(prompts):
-            raise Failure(None, "A prompt is empty.")
+            raise Failure("A prompt is empty.")

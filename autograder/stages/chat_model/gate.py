@@ -11,11 +11,10 @@ from autograder.judge.framework import check
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
 from autograder.stages.chat_model.llama_cases import llamas
-from autograder.stages.chat_model.shared import STAGE
 
 
-@check(stage=STAGE, id="gated-mlp", points=1, title="swiglu gates one half by the other", watches=("swiglu",))
-def swiglu(student, cases):
+@check("swiglu gates one half by the other", points=1, watches=("swiglu",))
+def gated_mlp(student, cases):
     """swiglu is down_proj of silu(gate_proj of x) times up_proj of x, for elements of any size."""
     for model in llamas(cases):
         mlp = model.weights.blocks[1].mlp

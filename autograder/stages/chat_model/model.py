@@ -14,7 +14,6 @@ from autograder.judge.student import Student, StudentError
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import LlamaReference, rotate
 from autograder.stages.chat_model.llama_cases import JudgeLlama, deep_llama, llamas, random_judge_llama
-from autograder.stages.chat_model.shared import STAGE
 from autograder.toolkit.chat.weights import LlamaWeights
 
 
@@ -26,7 +25,7 @@ def new_cache(student: Student, model: JudgeLlama):
     return student.handle("ModelCache", model.config.n_layer)
 
 
-@check(stage=STAGE, id="llama-recompute", points=2, title="advance_llama gives the model's logits")
+@check("advance_llama gives the model's logits", points=2)
 def llama_recompute(student, cases):
     """In one pass, in chunks and token by token, the logits are those of the whole text from scratch."""
     sweep = Sweep()
@@ -93,7 +92,7 @@ def suspects(weights: LlamaWeights, ids: list[int]):
     ]
 
 
-@check(stage=STAGE, id="llama-positions", points=2, title="Keys are cached turned, and positions continue")
+@check("Keys are cached turned, and positions continue", points=2)
 def llama_positions(student, cases):
     """Keys are cached turned by their own positions, and new tokens stand at the position that is passed."""
     for model in llamas(cases):
@@ -122,8 +121,8 @@ def llama_positions(student, cases):
             where = f"for {tokens(n_new)} at position {wrong} after {count(n, 'cached one')} on {model.about}"
             if matches(moved, right.logits[-1]):
                 raise Failure(
-                    "A wrong position gives wrong logits, or an error.",
                     f"advance_llama gave the logits of the right position, {where}: it does not use the one passed.",
+                    prop="A wrong position gives wrong logits, or an error.",
                 )
             expect_close(moved, expected, name="advance_llama", axes=("id",), where=where)
         altered = [(k.copy(), v.copy()) for k, v in saved]
@@ -155,4 +154,4 @@ def expect_rows(rows, expected, model: JudgeLlama) -> None:
             suspects=[(own.VALUES_TURNED, lambda v=v, p=positions: rotate(v, p, c.rope_theta))],
         )  # fmt: skip
     if len(rows) != len(expected):
-        raise Failure(None, f"The cache has {count(len(rows), 'layer')}, and the model has {len(expected)}.")
+        raise Failure(f"The cache has {count(len(rows), 'layer')}, and the model has {len(expected)}.")

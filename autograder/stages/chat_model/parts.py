@@ -10,11 +10,11 @@ from autograder.judge.compare import expect_close
 from autograder.judge.framework import check
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
-from autograder.stages.chat_model.shared import CLOSE, STAGE
+from autograder.stages.chat_model.shared import CLOSE
 
 
-@check(stage=STAGE, id="norm-by-rms", points=1, title="rms_norm divides by the root mean square", watches=("rms_norm",))
-def rms_norm(student, cases):
+@check("rms_norm divides by the root mean square", points=1, watches=("rms_norm",))
+def norm_by_rms(student, cases):
     """rms_norm divides by sqrt(mean(x^2) + eps), leaves the mean alone, and multiplies by the weight."""
     for shape, eps, size in (
         ((3, 9), 1e-5, 1.0),
@@ -47,7 +47,7 @@ def norm_suspects(x, weight, eps):
     ]
 
 
-@check(stage=STAGE, id="rotary", points=2, title="rotate turns each pair by its angle", watches=("rotate",))
+@check("rotate turns each pair by its angle", points=2, watches=("rotate",))
 def rotary(student, cases):
     """rotate turns elements i and i + head_dim / 2 by position * theta ** (-2 * i / head_dim)."""
     for n_head, head_dim, theta, positions in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-STAGE = "chat-model"
 CLOSE = {"atol": 1e-4, "rtol": 1e-3}  # one function in float32
 START, END = "<|im_start|>", "<|im_end|>"
 DEFAULT_SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"

@@ -12,7 +12,6 @@ from autograder.judge.plurals import count
 from autograder.judge.student import AsTuple, Entry, Student
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
-    STAGE,
     Ids,
     Table,
     common,
@@ -66,11 +65,7 @@ def _with(ids: Ids, place: int, new: int) -> Ids:
 
 
 @check(
-    stage=STAGE,
-    id="common-prefix",
-    points=1,
-    title="Shared ids are counted from the start, up to the first difference",
-    watches=("longest_common_prefix",),
+    "Shared ids are counted from the start, up to the first difference", points=1, watches=("longest_common_prefix",)
 )
 def common_prefix(student: Student, cases: Cases) -> None:
     """longest_common_prefix counts the equal first ids of two lists, up to the first difference or the shorter end."""
@@ -126,14 +121,8 @@ def _lookup_table(cases: Cases) -> Table:
 COLUMNS = ("n", "common", "gate", "key", "hit")
 
 
-@check(
-    stage=STAGE,
-    id="log-of-candidates",
-    points=1,
-    title="The log tells what was decided about every candidate",
-    watches=("candidate_log",),
-)
-def candidate_log(student: Student, cases: Cases) -> None:
+@check("The log tells what was decided about every candidate", points=1, watches=("candidate_log",))
+def log_of_candidates(student: Student, cases: Cases) -> None:
     """candidate_log has one row for each entry, in order, with n, common, gate, key and hit."""
     table = _lookup_table(cases)
     prompt = draw_ids(cases, 12, "whole")
@@ -143,10 +132,10 @@ def candidate_log(student: Student, cases: Cases) -> None:
     def ask(entries: list[Ids], prompt: Ids) -> list[tuple]:
         rows = student.plain("candidate_log", [Entry(own_ids(e)) for e in entries], own_ids(prompt))
         if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
-            raise Failure(None, f"candidate_log returned {described(rows)} where a list of dicts is expected.")
+            raise Failure(f"candidate_log returned {described(rows)} where a list of dicts is expected.")
         missing = sorted({key for row in rows for key in COLUMNS if key not in row})
         if missing:
-            raise Failure(None, f"A row has no {', '.join(map(repr, missing))}.")
+            raise Failure(f"A row has no {', '.join(map(repr, missing))}.")
         return [tuple(row[key] for key in COLUMNS) for row in rows]
 
     def told(rows: list[tuple], right: list[tuple]) -> str:
@@ -218,13 +207,7 @@ def _expect_found(student: Student, cases: Cases, table: Table, tuples: bool = F
     expect_answers(cases, table, ask, right, told, LOOKUP_VARIANTS)
 
 
-@check(
-    stage=STAGE,
-    id="lookup-longest-entry",
-    points=2,
-    title="lookup finds the longest entry that begins the prompt",
-    watches=("lookup",),
-)
+@check("lookup finds the longest entry that begins the prompt", points=2, watches=("lookup",))
 def lookup_longest_entry(student: Student, cases: Cases) -> None:
     """lookup returns the longest entry all of whose ids begin the prompt, and None where there is none."""
     _expect_found(student, cases, _lookup_table(cases), tuples=True)
@@ -243,10 +226,10 @@ def _expect_found_anew(student: Student, cases: Cases) -> None:
         ("after a longer entry took the place of another", [some, many], 1),
     ):
         if student.entry("lookup", entries, own_ids(p)) != right:
-            raise Failure(None, f"Asked for the same prompt {change}, lookup did not return the longest that matches.")
+            raise Failure(f"Asked for the same prompt {change}, lookup did not return the longest that matches.")
 
 
-@check(stage=STAGE, id="lookup-leaves-a-token", points=2, title="lookup leaves at least one token to compute")
+@check("lookup leaves at least one token to compute", points=2)
 def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
     """lookup passes over an entry that covers the whole prompt, and returns the longest that leaves a token."""
     p, other = draw_ids(cases, 30), other_ids(cases, 30)
@@ -265,14 +248,8 @@ def lookup_leaves_a_token(student: Student, cases: Cases) -> None:
     _expect_found(student, cases, table)
 
 
-@check(
-    stage=STAGE,
-    id="miss-explained",
-    points=1,
-    title="A miss says how much was shared and what came next",
-    watches=("explain_miss",),
-)
-def explain_miss(student: Student, cases: Cases) -> None:
+@check("A miss says how much was shared and what came next", points=1, watches=("explain_miss",))
+def miss_explained(student: Student, cases: Cases) -> None:
     """explain_miss gives `common=C of N; stored next: X; live next: Y`, with `end` for a side that has no next id."""
 
     def ask(stored: Ids, live: Ids) -> tuple:
@@ -280,7 +257,7 @@ def explain_miss(student: Student, cases: Cases) -> None:
         line = expect_string("explain_miss", student.plain("explain_miss", own_ids(stored), own_ids(live)))
         begin = re.match(r"common=(-?\d{1,9}) of (\d{1,9})(?!\d)", line)
         if begin is None:
-            raise Failure(None, "The line does not begin with common=C of N.")
+            raise Failure("The line does not begin with common=C of N.")
         named = re.findall(r"(?<![\w.-])(?:\d+|end)(?!\w|\.\d)", line[begin.end() :])
         wanted = _next_ids(stored, live)
         holds = len(named) <= 12 and _in_order(named, wanted) and not _both_ways(named, wanted, len(stored) + len(live))

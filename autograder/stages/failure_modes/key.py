@@ -12,7 +12,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.key_questions import FIELDS, Question, borders_in, draw_question, questions
-from autograder.stages.failure_modes.shared import STAGE, WORDS, common, expect_string
+from autograder.stages.failure_modes.shared import WORDS, common, expect_string
 from autograder.worker.arguments import AsString
 
 ELSEWHERE = "In another process, the same arguments give another key."
@@ -22,13 +22,7 @@ LONGEST_DIGEST = 10_000  # as a string
 N_LISTS = 300  # so many different lists show every value of a digit, and more than half of those of a byte
 
 
-@check(
-    stage=STAGE,
-    id="key-separates",
-    points=2,
-    title="Equal keys mean that everything is equal, in any process",
-    watches=("cache_key",),
-)
+@check("Equal keys mean that everything is equal, in any process", points=2, watches=("cache_key",))
 def key_separates(student: Student, cases: Cases) -> None:
     """Equal arguments give equal keys, also in another process; a difference in any argument gives another key."""
     rng = cases.rng("key")
@@ -47,7 +41,7 @@ def key_separates(student: Student, cases: Cases) -> None:
     again = [first, *lists[:20]]
     for other_hashes in (False, True):  # another number of the process; then another sandbox as well
         if student.begin_anew(other_hashes) and _ask(student, again) != {q: keys[q] for q in again}:
-            raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
+            raise Failure(ELSEWHERE, bugs.KEY_SALTED)
 
 
 def _expect_in_any_call(student: Student, first: Question) -> None:
@@ -64,16 +58,16 @@ def _expect_in_any_call(student: Student, first: Question) -> None:
 
     one = key()
     if key() != one:
-        raise Failure(None, "Two calls with equal arguments gave two keys.")
+        raise Failure("Two calls with equal arguments gave two keys.")
     with student.elsewhere():
         there = key()
     if there != one or len({elsewhere(salt) for salt in range(1, 6)}) > 1:
-        raise Failure(None, ELSEWHERE, bugs.KEY_SALTED)
+        raise Failure(ELSEWHERE, bugs.KEY_SALTED)
     if repr(student.plain("cache_key", list(first.ids), **dict(reversed(first.named.items())))) != one:
-        raise Failure(None, "With the same arguments by name in another order, the key is another one.")
+        raise Failure("With the same arguments by name in another order, the key is another one.")
     layout = first.named["layout"]
     if len({key(layout=AsString(layout, form), positions=AsString(layout, form)) for form in ("own", "one")}) > 1:
-        raise Failure(None, "With layout and positions equal, the key depends on whether both are one object.")
+        raise Failure("With layout and positions equal, the key depends on whether both are one object.")
 
 
 def _ask(student: Student, order: Iterable[Question]) -> dict[Question, str]:
@@ -84,7 +78,7 @@ def _ask(student: Student, order: Iterable[Question]) -> dict[Question, str]:
     keys: dict[Question, str] = {}
     for question, value in zip(order, values, strict=True):
         if keys.setdefault(question, expect_string("cache_key", value)) != value:
-            raise Failure(None, "Two calls with equal arguments gave two keys.")
+            raise Failure("Two calls with equal arguments gave two keys.")
     return keys
 
 
@@ -102,7 +96,7 @@ def _expect_dependence(keys: dict[Question, str], first: Question) -> None:
     ignored = [name for name in ("ids", *FIELDS) if seen[name,] == {keys[first]}]
     if ignored:
         detail = f"Any change in {' or '.join(ignored)} alone leaves the key as it was."
-        raise Failure(None, detail, bugs.KEY_IGNORES)
+        raise Failure(detail, bugs.KEY_IGNORES)
 
 
 def _expect_different(keys: dict[Question, str], about: dict[Question, str]) -> None:
@@ -114,7 +108,7 @@ def _expect_different(keys: dict[Question, str], about: dict[Question, str]) -> 
             same_letters = Counter("".join(other.fields)) == Counter("".join(question.fields))
             divided = same_letters and "ids" not in differing and sorted(other.fields) != sorted(question.fields)
             detail = f"Calls that differ in {' and '.join(differing)} have one key (here {kind})."
-            raise Failure(None, detail, bugs.KEY_RUNS_TOGETHER if divided and len(differing) > 1 else None)
+            raise Failure(detail, bugs.KEY_RUNS_TOGETHER if divided and len(differing) > 1 else None)
 
 
 def _expect_enough_bits(keys: Sequence[str]) -> None:
@@ -125,4 +119,4 @@ def _expect_enough_bits(keys: Sequence[str]) -> None:
     bits = sum(8 if n > 128 else math.log2(n) for n in (len(set(column)) for column in columns))
     if bits < LEAST_BITS - 1:
         detail = f"The keys of {len(keys):,} different lists of ids differ in about {bits:.0f} bits: keep {LEAST_BITS}."
-        raise Failure(None, detail)
+        raise Failure(detail)

@@ -14,7 +14,6 @@ from autograder.judge.student import Student
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
     GENERATION_PROMPT,
-    STAGE,
     START,
     WORDS,
     Talk,
@@ -30,13 +29,7 @@ Options = dict[str, Any]
 A_CONTENT = "what-is-told"  # to find where contents stand
 
 
-@check(
-    stage=STAGE,
-    id="volatile-last",
-    points=2,
-    title="What changes from call to call comes after what stays",
-    watches=("build_prompt",),
-)
+@check("What changes from call to call comes after what stays", points=2, watches=("build_prompt",))
 def volatile_last(student: Student, cases: Cases) -> None:
     """With another time or other notes, and in the next turn, everything up to the last message is still shared."""
     try:
@@ -67,7 +60,7 @@ def _expect_order(student: Student, cases: Cases) -> None:
         return string_of(student, "build_prompt", system, tools, messages, **options)
 
     if build(talk, {}) != build(talk, {}):
-        raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
+        raise Failure("Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
     variants: list[tuple[str, Talk, Options]] = [
         ("neither time nor notes", talk, {}),
         ("a time", talk, {"now": now}),
@@ -88,29 +81,29 @@ def _expect_order(student: Student, cases: Cases) -> None:
         changing = [text for text in (options.get("now"), *options.get("notes", ())) if text is not None]
         place = min((prompt.find(text) for text in changing if text in prompt), default=len(prompt))
         if place < max(prompt.find(text) for text in (system, messages[0]["content"], messages[-1]["content"])):
-            raise Failure(None, f"Time or notes stand before what does not change{where}.", bugs.CHANGES_EARLY)
+            raise Failure(f"Time or notes stand before what does not change{where}.", bugs.CHANGES_EARLY)
         if not prompt.endswith(GENERATION_PROMPT):
-            raise Failure(None, f"The prompt does not end with GENERATION_PROMPT{where}.")
+            raise Failure(f"The prompt does not end with GENERATION_PROMPT{where}.")
         content, context = _contents(student, prompt, messages, bool(changing), where)
         if not content.startswith(f"{system}\n"):
-            raise Failure(None, f"The system's message does not begin with the system text and a newline{where}.")
+            raise Failure(f"The system's message does not begin with the system text and a newline{where}.")
         after = content.removeprefix(f"{system}\n")
         if not all(word in after for word in re.findall(r"[a-z]+\d+", json.dumps(tools, ensure_ascii=False))):
-            raise Failure(None, f"Not all of the tools stand after the system text, in its message{where}.")
+            raise Failure(f"Not all of the tools stand after the system text, in its message{where}.")
         value, more = _json_list(after)
         if value is not None and more.strip():
-            raise Failure(None, f"Something stands after the tools in the system's message{where}.")
+            raise Failure(f"Something stands after the tools in the system's message{where}.")
         lines = iter(context.splitlines())  # with words around the texts, maybe, and lines between
         own = [re.compile(rf"(?<!\w){re.escape(text)}(?!\w)") for text in changing]
         if "None" in context or not all(any(text.search(line) for line in lines) for text in own):
             detail = f"The context is not the time and the notes, each on a line of its own, in order{where}."
-            raise Failure(None, detail)
+            raise Failure(detail)
         contents.add(content)
         n_lines[("now" in options, *options.get("notes", ()))] = len(context.splitlines())
     if n_lines[(False, *notes[:2])] >= n_lines[(True, *notes[:2])]:
-        raise Failure(None, "Without a time, there is a line for it in the context all the same.")
+        raise Failure("Without a time, there is a line for it in the context all the same.")
     if len(contents) > 1:
-        raise Failure(None, "The system's message is another one when time, notes or messages are others.")
+        raise Failure("The system's message is another one when time, notes or messages are others.")
 
 
 def _contents(student: Student, prompt: str, talk: Talk, with_context: bool, where: str) -> tuple[str, str]:
@@ -128,7 +121,7 @@ def _contents(student: Student, prompt: str, talk: Talk, with_context: bool, whe
         return found[0], found[1] if with_context else ""
     last = "one message of the role context" if with_context else "nothing else, as there is no time and no note"
     detail = "The prompt is not what render_chat makes of the system's message, the messages as they are, and"
-    raise Failure(None, f"{detail} {last}{where}.")
+    raise Failure(f"{detail} {last}{where}.")
 
 
 def _long_talk(cases: Cases) -> Talk:
@@ -141,7 +134,7 @@ def _long_talk(cases: Cases) -> Talk:
     return [*long[:21], *others, *long[21:]]
 
 
-@check(stage=STAGE, id="canonical-tools", points=1, title="The order of a tool's keys makes no difference")
+@check("The order of a tool's keys makes no difference", points=1)
 def canonical_tools(student: Student, cases: Cases) -> None:
     """The same tools with their keys in another order, at any depth, give the same prompt; other tools give another."""
     tools = draw_tools(cases)
@@ -153,21 +146,21 @@ def canonical_tools(student: Student, cases: Cases) -> None:
 
     prompt = build(tools)
     if build(tools) != prompt:
-        raise Failure(None, "Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
+        raise Failure("Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
     stands_there = bool(_after(system, prompt).strip())  # that it does not is the other check's affair
     for given in (tools, tools[::-1], [*tools, tools[0]], []) if stands_there else ():
         value, _ = _json_list(_after(system, build(given)))
         where = f"(with {count(len(given), 'tool')})"
         if value is None:
-            raise Failure(None, f"What follows the system text does not begin with a JSON list {where}.")
+            raise Failure(f"What follows the system text does not begin with a JSON list {where}.")
         if json.dumps(value, sort_keys=True) != json.dumps(given, sort_keys=True):
-            raise Failure(None, f"The JSON list after the system text is not the list of tools as it is {where}.")
+            raise Failure(f"The JSON list after the system text is not the list of tools as it is {where}.")
     other = build(_turned(tools))
     if other != prompt:
         shared = f"{common(prompt, other):,} of {len(prompt):,} characters are shared"
-        raise Failure(None, f"With the keys in another order, {shared}.", bugs.KEYS_AS_THEY_COME)
+        raise Failure(f"With the keys in another order, {shared}.", bugs.KEYS_AS_THEY_COME)
     if not stands_there and prompt == build(tools[::-1]):
-        raise Failure(None, "With the tools in another order, the prompt is the same.")
+        raise Failure("With the tools in another order, the prompt is the same.")
 
 
 def _turned(value: Any) -> Any:

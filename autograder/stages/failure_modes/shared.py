@@ -11,7 +11,6 @@ from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure
 from autograder.judge.student import Student, StudentError
 
-STAGE = "failure-modes"
 TIMES = 4  # that each case is asked, since an answer may not depend on the calls before it
 
 # The template's markers, as the notebook's setup cell gives them
@@ -54,7 +53,7 @@ def expect_answers(
     detail = f"asked again, {detail}" if first in right_at_first else detail
     named = [bug for bug, variant in variants if all(_same(answers[n], variant(*table[n])) for n in names)]
     named += [bug for bug, fits in [alike] if all(fits(answers[n], expected[n]) for n in names)] if alike else []
-    raise Failure(None, f"For {first}, {detail} ({len(wrong)} of {len(table)} cases fail).", next(iter(named), None))
+    raise Failure(f"For {first}, {detail} ({len(wrong)} of {len(table)} cases fail).", next(iter(named), None))
 
 
 def _same(answer: Any, right: Any) -> bool:
@@ -93,7 +92,7 @@ def string_of(student: Student, name: str, *args: Any, **kwargs: Any) -> str:
 def expect_string(name: str, value: Any) -> str:
     """The value, a string."""
     if not isinstance(value, str):
-        raise Failure(None, f"{name} returned {described(value)} where a string is expected.")
+        raise Failure(f"{name} returned {described(value)} where a string is expected.")
     return value
 
 

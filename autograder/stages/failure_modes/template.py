@@ -12,7 +12,6 @@ from autograder.judge.student import Student, StudentError
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
     ODD_CONTENTS,
-    STAGE,
     START,
     Talk,
     common,
@@ -51,13 +50,7 @@ def _asked(talk: Talk) -> list[tuple[int, dict[str, bool]]]:
     return [(n, kwargs) for n in range(len(talk) + 1) for kwargs in NAMED]
 
 
-@check(
-    stage=STAGE,
-    id="turn-is-a-prefix",
-    points=2,
-    title="Each turn's prompt and answer begin the next turn's prompt",
-    watches=("render_chat",),
-)
+@check("Each turn's prompt and answer begin the next turn's prompt", points=2, watches=("render_chat",))
 def turn_is_a_prefix(student: Student, cases: Cases) -> None:
     """The prompt of turn n and the answer are the beginning of turn n + 1's prompt, with all contents unchanged."""
     for kind, talk in _talks(cases):
@@ -67,11 +60,11 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
         except StudentError as error:
             if error.kind != "raised" or error.stub:
                 raise
-            raise Failure(None, f"{error.sentence[:-1]} ({where}, or at the beginning of one).") from None
+            raise Failure(f"{error.sentence[:-1]} ({where}, or at the beginning of one).") from None
         texts, right = [expect_string("render_chat", value) for value in values], _beginnings(talk, plain_chat)
         if texts != right:
             bug = next((bug for bug, render in VARIANTS if texts == _beginnings(talk, render)), None)
-            raise Failure(None, f"{_difference(talk, texts, right)} ({where}).", bug)
+            raise Failure(f"{_difference(talk, texts, right)} ({where}).", bug)
 
 
 def _talks(cases: Cases) -> Iterator[tuple[str, Talk]]:

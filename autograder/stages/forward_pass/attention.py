@@ -14,13 +14,13 @@ from autograder.judge.reference import Reference
 from autograder.judge.student import Student
 from autograder.judge.variants import suspects_from
 from autograder.stages.forward_pass import bugs as own
-from autograder.stages.forward_pass.shared import STAGE, row_counts, rows
+from autograder.stages.forward_pass.shared import row_counts, rows
 from autograder.toolkit.model import GPT2Config
 
 NAME = "causal_self_attention"
 
 
-@check(stage=STAGE, id="attention-heads", points=2, title=f"{NAME} is multi-head attention", watches=(NAME,))
+@check(f"{NAME} is multi-head attention", points=2, watches=(NAME,))
 def attention_heads(student: Student, cases: Cases) -> None:
     """causal_self_attention attends in every head, causally and with scores over sqrt(head_dim), and merges them."""
     for model in (*cases.odd, cases.trained):
@@ -45,7 +45,7 @@ def _expect_scores_of_zero(student: Student, cases: Cases) -> None:
     _expect(attend(student, x, model, layer), x, model, layer, " with a row of zeros among them and no bias")
 
 
-@check(stage=STAGE, id="attention-causal", points=1, title="No token sees a later one")
+@check("No token sees a later one", points=1)
 def attention_causal(student: Student, cases: Cases) -> None:
     """In causal_self_attention a row depends on itself and on the rows before it, and on no later row."""
     model, layer, n_seq = cases.odd[0], 1, 9
@@ -66,10 +66,10 @@ def attention_causal(student: Student, cases: Cases) -> None:
             continue
         bug = recognize(before, model.reference.attention_layer(x, layer), _suspects(own.ATTENTION, x, model, layer))
         place = f"rows 0 to {n_seq - 1}, block {layer} of {model.about}"
-        raise Failure(None, f"Changing row {changed} of x {what} ({place}).", bug)
+        raise Failure(f"Changing row {changed} of x {what} ({place}).", bug)
 
 
-@check(stage=STAGE, id="attention-large-scores", points=1, title="Large attention scores do not overflow")
+@check("Large attention scores do not overflow", points=1)
 def attention_large_scores(student: Student, cases: Cases) -> None:
     """The softmax in causal_self_attention stays exact however large the scores are, hidden ones included."""
     layer, n_seq = 0, 11
@@ -112,7 +112,7 @@ def _suspects(suspects, x: np.ndarray, model: JudgeModel, layer: int):
 def _finite(actual: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """actual in float64, when it has the shape and is finite."""
     if actual.shape != shape or not _is_finite(actual):
-        raise Failure(None, f"{NAME} does not return finite numbers of shape {list(shape)}.", _not_finite(actual))
+        raise Failure(f"{NAME} does not return finite numbers of shape {list(shape)}.", _not_finite(actual))
     return actual.astype(np.float64)
 
 

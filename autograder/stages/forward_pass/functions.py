@@ -12,7 +12,6 @@ from autograder.judge.framework import check
 from autograder.judge.reference import gelu, layer_norm
 from autograder.judge.student import Student
 from autograder.stages.forward_pass import bugs as own
-from autograder.stages.forward_pass.shared import STAGE
 
 _erf = np.vectorize(math.erf, otypes=[float])
 _C, _K = math.sqrt(2 / math.pi), 0.044715
@@ -32,7 +31,7 @@ _POWERS = (
 )
 
 
-@check(stage=STAGE, id="gelu-tanh", points=1, title="gelu is GPT-2's tanh form", watches=("gelu",))
+@check("gelu is GPT-2's tanh form", points=1, watches=("gelu",))
 def gelu_tanh(student: Student, cases: Cases) -> None:
     """gelu computes the tanh form of GELU, element by element, for an array of any shape and numbers of any size."""
     rng = cases.rng()
@@ -58,7 +57,7 @@ def gelu_tanh(student: Student, cases: Cases) -> None:
     expect_close(student.array("gelu", x), gelu(x), name="gelu", where=where, axes=("element",), atol=5e-5, rtol=1e-5)
 
 
-@check(stage=STAGE, id="layer-norm-rows", points=2, title="layer_norm normalizes every row", watches=("layer_norm",))
+@check("layer_norm normalizes every row", points=2, watches=("layer_norm",))
 def layer_norm_rows(student: Student, cases: Cases) -> None:
     """layer_norm brings each row to mean 0 and variance 1, with eps inside the root, then applies weight and bias."""
     rng = cases.rng()

@@ -10,7 +10,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.requests import Answer, Request, draw_elsewhere, draw_request, lively
 from autograder.judge.student import Student, StudentError
 from autograder.stages.forward_pass import bugs as own
-from autograder.stages.forward_pass.shared import STAGE, refuses, right_at
+from autograder.stages.forward_pass.shared import refuses, right_at
 
 NAME = "generate_recompute"
 FORWARD_WRONG = "The logits of forward are wrong there too, so look at its checks first."
@@ -21,7 +21,7 @@ ONE_TOKEN = (  # the row that decides, by the function that gives the logits of 
 )
 
 
-@check(stage=STAGE, id="generate-greedy", points=2, title=f"{NAME} returns the greedy ids", watches=(NAME,))
+@check(f"{NAME} returns the greedy ids", points=2, watches=(NAME,))
 def generate_greedy(student: Student, cases: Cases) -> None:
     """generate_recompute returns exactly n_new ids, each the one with the largest logit after all tokens before it."""
     for request in _draw_requests(cases):
@@ -29,8 +29,8 @@ def generate_greedy(student: Student, cases: Cases) -> None:
         if not request.is_right(answer):
             fault = request.fault(NAME, answer)
             if _forward_is_wrong(student, request, answer):
-                raise Failure(None, f"{fault} {FORWARD_WRONG}")
-            raise Failure(None, fault, _bug(student, request, answer))
+                raise Failure(f"{fault} {FORWARD_WRONG}")
+            raise Failure(fault, _bug(student, request, answer))
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
     if refuses(student, model, 0):  # the check of forward's limits looks at forward

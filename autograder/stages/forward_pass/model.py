@@ -16,13 +16,13 @@ from autograder.judge.reference import Reference, gelu, layer_norm, softmax
 from autograder.judge.student import Student, StudentError
 from autograder.judge.variants import suspects_from
 from autograder.stages.forward_pass import bugs as own
-from autograder.stages.forward_pass.shared import STAGE, right_at, row_counts, rows
+from autograder.stages.forward_pass.shared import right_at, row_counts, rows
 
 BLOCK = "transformer_block"
 CLOSE = {"atol": 2e-5, "rtol": 1e-6}  # one block: float32 is within 2e-6, another eps is 5e-5 away, another gelu 3e-4
 
 
-@check(stage=STAGE, id="block-pre-norm", points=2, title=f"{BLOCK} is a pre-norm block", watches=(BLOCK,))
+@check(f"{BLOCK} is a pre-norm block", points=2, watches=(BLOCK,))
 def block_pre_norm(student: Student, cases: Cases) -> None:
     """transformer_block adds attention of ln_1(x) to x, and then the MLP of ln_2(x) to this new x."""
     tolerance = CLOSE if _parts_are_right(student, cases) else {}
@@ -69,13 +69,7 @@ def _parts_are_right(student: Student, cases: Cases) -> bool:
         return False
 
 
-@check(
-    stage=STAGE,
-    id="forward-recompute",
-    points=2,
-    title="forward gives GPT-2's logits at every length",
-    watches=("forward",),
-)
+@check("forward gives GPT-2's logits at every length", points=2, watches=("forward",))
 def forward_recompute(student: Student, cases: Cases) -> None:
     """forward gives the logits of a from-scratch GPT-2 in float64, for every position and every length up to n_ctx."""
     # Many blocks of a shape on which the exact gelu or another eps, which have checks of their own, stay well inside
@@ -135,7 +129,7 @@ def _ln_f_in_loop(reference: Reference, ids: list[int]) -> np.ndarray:
     return x @ weights.wte.T
 
 
-@check(stage=STAGE, id="forward-limits", points=1, title="forward takes 1 to n_ctx tokens and refuses others")
+@check("forward takes 1 to n_ctx tokens and refuses others", points=1)
 def forward_limits(student: Student, cases: Cases) -> None:
     """forward takes up to n_ctx tokens; no token, one more than n_ctx, or an id of n_vocab is an error."""
     for model in cases.odd[:2]:
@@ -147,10 +141,10 @@ def forward_limits(student: Student, cases: Cases) -> None:
             if not error.refusal:
                 raise
             bug = own.LIMIT_TOO_LOW if right_at(student, model, ids[: n_ctx - 1]) else None
-            raise Failure(None, f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
+            raise Failure(f"For exactly n_ctx = {n_ctx} tokens, {error.sentence}", bug) from None
         if full.shape != (n_ctx, n_vocab) or not np.isfinite(full.astype(np.float64)).all():
             detail = f"For exactly n_ctx = {n_ctx} tokens, forward does not give finite numbers [{n_ctx}, {n_vocab}]."
-            raise Failure(None, detail)
+            raise Failure(detail)
         probes = [
             ("equal", ids[:n_ctx]),
             ("changed", [(ids[0] + 1) % n_vocab, *ids[1:n_ctx]]),
@@ -166,7 +160,6 @@ def forward_limits(student: Student, cases: Cases) -> None:
                 )
             elif matches(student.array("forward", asked, model)[-1:], full[-1:]) != (what == "equal"):
                 raise Failure(
-                    None,
                     f"For exactly n_ctx = {n_ctx} tokens, the last row of forward is not decided by the tokens: equal "
-                    "calls must agree, and another first token must change it.",
+                    "calls must agree, and another first token must change it."
                 )

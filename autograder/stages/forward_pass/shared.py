@@ -8,8 +8,6 @@ from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.compare import matches
 from autograder.judge.student import Student, StudentError
 
-STAGE = "forward-pass"
-
 
 def row_counts(model: JudgeModel) -> list[int]:
     """Numbers of rows that equal a figure of the model, where a wrong reshape goes unnoticed, and some that do not."""

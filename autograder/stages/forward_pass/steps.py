@@ -22,7 +22,6 @@ from autograder.judge.framework import check
 from autograder.judge.reference import gelu, softmax
 from autograder.judge.student import Student
 from autograder.stages.forward_pass import bugs
-from autograder.stages.forward_pass.shared import STAGE
 
 
 def _expect(
@@ -51,7 +50,7 @@ def _linear(x: np.ndarray, layer) -> np.ndarray:
     return x @ layer.weight.astype(np.float64) + layer.bias
 
 
-@check(stage=STAGE, id="step-linear", points=0, title="linear multiplies by the weight and adds the bias")
+@check("linear multiplies by the weight and adds the bias", points=0)
 def step_linear(student: Student, cases: Cases) -> None:
     """linear(x, layer) is x @ layer.weight + layer.bias, for any number of rows."""
     model = cases.odd[0]
@@ -63,7 +62,7 @@ def step_linear(student: Student, cases: Cases) -> None:
     _expect(student.array("linear", x[0], part), _linear(x[0], layer), "linear", where, "feature")
 
 
-@check(stage=STAGE, id="step-split-heads", points=0, title="split_heads brings the heads to the front")
+@check("split_heads brings the heads to the front", points=0)
 def step_split_heads(student: Student, cases: Cases) -> None:
     """Head h of split_heads(x, n_head) has the features h * head_dim to (h + 1) * head_dim - 1 of every row."""
     for heads, where in _drawn_heads(cases):
@@ -73,7 +72,7 @@ def step_split_heads(student: Student, cases: Cases) -> None:
         _expect(actual, heads, "split_heads", where, "head", "row", "feature", suspects=[reshaped])
 
 
-@check(stage=STAGE, id="step-merge-heads", points=0, title="merge_heads lays the heads side by side again")
+@check("merge_heads lays the heads side by side again", points=0)
 def step_merge_heads(student: Student, cases: Cases) -> None:
     """Row i of merge_heads(heads) is row i of head 0, then of head 1, and so on."""
     for heads, where in _drawn_heads(cases):
@@ -83,7 +82,7 @@ def step_merge_heads(student: Student, cases: Cases) -> None:
         _expect(actual, expected, "merge_heads", where, "row", "feature", suspects=[reshaped])
 
 
-@check(stage=STAGE, id="step-softmax", points=0, title="softmax adds up to 1 and never overflows")
+@check("softmax adds up to 1 and never overflows", points=0)
 def step_softmax(student: Student, cases: Cases) -> None:
     """softmax(scores) is exp of each score divided by the sum of its row, for scores of any size."""
     scores = _drawn(cases, 2, 3, 5)
@@ -99,7 +98,7 @@ def step_softmax(student: Student, cases: Cases) -> None:
         _expect(actual, expected, "softmax", where, "head", "row", "key", suspects=suspects, bug=bug)
 
 
-@check(stage=STAGE, id="step-attention-weights", points=0, title="attention_weights are causal and add up to 1")
+@check("attention_weights are causal and add up to 1", points=0)
 def step_attention_weights(student: Student, cases: Cases) -> None:
     """Row i of attention_weights is the softmax of q @ k / sqrt(head_dim) over the keys 0 to i, and 0 after them."""
     q, k = _drawn(cases, 2, 3, 5, 4)
@@ -122,7 +121,7 @@ def step_attention_weights(student: Student, cases: Cases) -> None:
     _expect(actual, masked(scores), "attention_weights", where, "head", "query", "key", suspects=suspects, bug=bug)
 
 
-@check(stage=STAGE, id="step-feed-forward", points=0, title="feed_forward is linear, gelu, linear")
+@check("feed_forward is linear, gelu, linear", points=0)
 def step_feed_forward(student: Student, cases: Cases) -> None:
     """feed_forward(x, mlp) is c_fc, then gelu, then c_proj."""
     model = cases.odd[1]

@@ -16,7 +16,7 @@ from autograder.judge.student import Handle, StudentError
 from autograder.judge.variants import ATTENTION, MASK_TOO_SMALL
 from autograder.stages.forward_pass.bugs import FINITE_MASKS, SCORES, SOFTMAX_OVERFLOW
 from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE, KEYS_SUMMED
-from autograder.stages.kv_cache.shared import STAGE, configs, equal, normal, read_layer, rows_if_any
+from autograder.stages.kv_cache.shared import configs, equal, normal, read_layer, rows_if_any
 
 AXES = ("head", "query", "element")
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
@@ -29,7 +29,7 @@ SUSPECTS = (
 )
 
 
-@check(stage=STAGE, id="attend-one-query", points=1, title="One new query attends to every cached position")
+@check("One new query attends to every cached position", points=1)
 def attend_one_query(student, cases):
     """attend with one query is the softmax-weighted sum of all cached values; scores are divided by sqrt(head_dim)."""
     attending = Attending(student, cases)
@@ -39,7 +39,7 @@ def attend_one_query(student, cases):
     attending.expect_in_place_of_others(configs(cases)[1], 6)
 
 
-@check(stage=STAGE, id="attend-several-queries", points=2, title="Each of several queries sees the keys up to its own")
+@check("Each of several queries sees the keys up to its own", points=2)
 def attend_several_queries(student, cases):
     """n_query queries are the last n_query cached positions, and each sees the keys up to its own position."""
     few = ((5, 2), (7, 3), (12, 5), (3, 3), (2, 2), (8, 7), (7, 7), (16, 15), (17, 2), (33, 6), (11, 11), (22, 22))
@@ -47,7 +47,7 @@ def attend_several_queries(student, cases):
     Attending(student, cases).sweep(few + many, in_trained=9)  # 7 and 11 are head_dims
 
 
-@check(stage=STAGE, id="attend-large-scores", points=1, title="Large scores do not overflow")
+@check("Large scores do not overflow", points=1)
 def attend_large_scores(student, cases):
     """attend stays finite and right however large the scores are, in either direction."""
     config = configs(cases)[2]
@@ -82,7 +82,7 @@ def attend_large_scores(student, cases):
         attending.expect(q[:, -3:], k, v, where, **loosely)
 
 
-@check(stage=STAGE, id="attend-only-reads", points=1, title="attend only reads the cache", watches=("attend",))
+@check("attend only reads the cache", points=1, watches=("attend",))
 def attend_only_reads(student, cases):
     """attend leaves the cache as it was: same keys, same values, same length."""
     attending = Attending(student, cases)
@@ -97,7 +97,7 @@ def attend_only_reads(student, cases):
             for name, a, b in zip(("len()", "keys", "values"), before, after, strict=True):
                 if not np.array_equal(a, b):
                     detail = f"{name} of the cache is different after attend ({_sizes(q, k)})."
-                    raise Failure(None, detail, ATTEND_CHANGES_CACHE)
+                    raise Failure(detail, ATTEND_CHANGES_CACHE)
 
 
 class Attending:
@@ -120,9 +120,8 @@ class Attending:
                 self.student.method(layer, "append", k[:, rows], v[:, rows], returns="none")
         if not equal(rows_if_any(self.student, layer), (k, v)):
             raise Failure(
-                None,
                 f"The LayerCache does not hold the {k.shape[1]} rows that were appended to it, so attend cannot be "
-                "judged: get the checks of LayerCache to pass first.",
+                "judged: get the checks of LayerCache to pass first."
             )
         return layer
 
@@ -133,7 +132,7 @@ class Attending:
         except StudentError as error:
             if error.unwritten:
                 raise
-            raise Failure(None, f"{error.sentence[:-1]}: {_sizes(q, k)}.") from None
+            raise Failure(f"{error.sentence[:-1]}: {_sizes(q, k)}.") from None
 
     def expect(self, q, k, v, where="", close=expect_close, suspects=SUSPECTS, not_finite=None, **options) -> None:
         """Compare one call with the reference. close: expect_close, or that of a sweep. not_finite: the bug then."""

@@ -12,7 +12,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.student import StudentError
 from autograder.stages.kv_cache import bugs as own
-from autograder.stages.kv_cache.shared import EXACT, STAGE, configs, draw_kv, equal, normal, read_layer, rows_if_any
+from autograder.stages.kv_cache.shared import EXACT, configs, draw_kv, equal, normal, read_layer, rows_if_any
 from autograder.toolkit.model import GPT2Config
 
 # The sizes of buffers that people choose, one less and one more, then a single row and the same again; and big leaps.
@@ -26,7 +26,7 @@ MANY, FEW_NUMBERS = (1100, 1, 1000), GPT2Config(n_layer=1, n_head=2, n_embd=6, n
 MANY_HEADS = GPT2Config(n_layer=1, n_head=40, n_embd=120, n_ctx=16, n_vocab=16)  # more of them than rows, for long
 
 
-@check(stage=STAGE, id="layer-cache-length", points=1, title="A LayerCache counts its positions")
+@check("A LayerCache counts its positions", points=1)
 def layer_cache_length(student, cases):
     """len() of a LayerCache is 0 before the first append and then the number of positions appended so far."""
     for config in configs(cases):
@@ -50,20 +50,14 @@ def layer_cache_length(student, cases):
                 own.LENGTH_OF_LAST_APPEND: sizes,
             }
             named = (bug for bug, wrong in suspects.items() if rows_are_there and wrong == lengths[1:])
-            raise Failure(None, detail, next(named, None))
+            raise Failure(detail, next(named, None))
         second = student.length(student.handle("LayerCache"))
         if second != 0:
             detail = f"len() of a second, new LayerCache is {second}, with {right[-1]} positions in the first."
-            raise Failure(None, detail, own.CACHES_SHARE_STATE if second == right[-1] else None)
+            raise Failure(detail, own.CACHES_SHARE_STATE if second == right[-1] else None)
 
 
-@check(
-    stage=STAGE,
-    id="layer-cache-rows",
-    points=2,
-    title="keys and values hold every appended row, in order",
-    watches=("append",),
-)
+@check("keys and values hold every appended row, in order", points=2, watches=("append",))
 def layer_cache_rows(student, cases):
     """keys and values are [n_head, n_seq, head_dim] and hold every appended row in order, in appends of any size."""
     sweep = Sweep()
@@ -113,7 +107,7 @@ class Filling:
             self.broken = True
             if error.unwritten:
                 raise
-            raise Failure(None, f"{error.sentence[:-1]}, {where}.") from None
+            raise Failure(f"{error.sentence[:-1]}, {where}.") from None
         right = [np.concatenate(parts, axis=1) for parts in zip(*self.chunks, strict=True)]
         if equal(got, right):
             return

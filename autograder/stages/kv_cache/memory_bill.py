@@ -5,7 +5,6 @@ from __future__ import annotations
 from autograder.judge.answers import described
 from autograder.judge.framework import Failure, check
 from autograder.stages.kv_cache import bugs as own
-from autograder.stages.kv_cache.shared import STAGE
 from autograder.toolkit.model import GPT2Config
 
 # Its bills are past what an int of 32 bits holds, and past 2**47 bytes, which no process can allocate. Only the config
@@ -23,8 +22,8 @@ SUSPECTS = (  # wrong numbers, in the order in which they are looked for
 )
 
 
-@check(stage=STAGE, id="memory-bytes", points=1, title="The memory bill is exact")
-def kv_cache_bytes(student, cases):
+@check("The memory bill is exact", points=1)
+def memory_bytes(student, cases):
     """kv_cache_bytes is, as an int, the number of bytes of the keys and the values of n_seq positions in all layers."""
     details, answers = [], []
     for i, model in enumerate((*cases.odd, cases.random_model(LARGE_SHAPE))):
@@ -36,7 +35,7 @@ def kv_cache_bytes(student, cases):
             shape = f"n_layer = {c.n_layer}, n_head = {c.n_head}, n_embd = {c.n_embd}, n_seq = {n_seq}"
             where = f"{shape}, n_bytes {f'= {given}' if given else 'left out'}"
             if type(value) not in (int, float):
-                raise Failure(None, f"kv_cache_bytes returns {described(value)} where an int is expected ({where}).")
+                raise Failure(f"kv_cache_bytes returns {described(value)} where an int is expected ({where}).")
             answers.append((value, (c, n_seq, n_bytes)))
             if type(value) is not int or value != right:
                 size = f"{value / right:.3g} times the right number"
@@ -45,4 +44,4 @@ def kv_cache_bytes(student, cases):
                 details.append(f"kv_cache_bytes is {size} ({where}).")
     if details:
         named = (bug for bug, wrong in SUSPECTS if all(value == wrong(*case) for value, case in answers))
-        raise Failure(None, details[0], next(named, None))
+        raise Failure(details[0], next(named, None))

@@ -14,10 +14,10 @@ from autograder.judge.plurals import count
 from autograder.judge.reference import KV
 from autograder.judge.student import Handle, StudentError
 from autograder.stages.kv_cache import bugs as own
-from autograder.stages.kv_cache.shared import STAGE, configs, draw_kv, equal, rows_if_any
+from autograder.stages.kv_cache.shared import configs, draw_kv, equal, rows_if_any
 
 
-@check(stage=STAGE, id="model-cache-layers", points=1, title="A ModelCache has n_layer layers of its own")
+@check("A ModelCache has n_layer layers of its own", points=1)
 def model_cache_layers(student, cases):
     """ModelCache(n_layer) has n_layer LayerCaches that share no rows; its len() is the number of cached positions."""
     one_layer = replace(configs(cases)[0], n_layer=1)
@@ -36,13 +36,13 @@ def model_cache_layers(student, cases):
             counts_layers = set(lengths) == {config.n_layer} and student.length(cache.layers[0]) == right[-1]
             bug = own.LENGTH_COUNTS_LAYERS if counts_layers else None
             held = f"{count(config.n_layer, 'layer')} with {count(right[i], 'position')} in each"
-            raise Failure(None, f"len() of a cache of {held} is {lengths[i]}.", bug)
+            raise Failure(f"len() of a cache of {held} is {lengths[i]}.", bug)
         second = student.length(student.handle("ModelCache", config.n_layer))
         if second != 0:
-            raise Failure(None, f"len() of a second, new ModelCache is {second}.", own.CACHES_SHARE_STATE)
+            raise Failure(f"len() of a second, new ModelCache is {second}.", own.CACHES_SHARE_STATE)
 
 
-@check(stage=STAGE, id="clone-equal", points=1, title="A clone holds the same rows in every layer")
+@check("A clone holds the same rows in every layer", points=1)
 def clone_equal(student, cases):
     """clone() gives a cache with the same number of layers, the same rows in every layer and the same len()."""
 
@@ -50,7 +50,7 @@ def clone_equal(student, cases):
         clone.expect()
         lengths = student.length(clone.handle), student.length(original.handle)
         if lengths[0] != lengths[1]:
-            raise Failure(None, f"len() of the clone is {lengths[0]}, and {lengths[1]} of the original.")
+            raise Failure(f"len() of the clone is {lengths[0]}, and {lengths[1]} of the original.")
 
     _clone_each(student, cases, "clone", expect_equal)
     original = Held.new(student, configs(cases)[1], "the empty cache")
@@ -59,12 +59,12 @@ def clone_equal(student, cases):
     except StudentError as error:
         if error.unwritten:
             raise
-        raise Failure(None, f"For an empty cache of 3 layers, {error.sentence}") from None
+        raise Failure(f"For an empty cache of 3 layers, {error.sentence}") from None
     if student.length(clone.handle) != student.length(original.handle):
-        raise Failure(None, f"len() of the clone of an empty cache is {student.length(clone.handle)}.")
+        raise Failure(f"len() of the clone of an empty cache is {student.length(clone.handle)}.")
 
 
-@check(stage=STAGE, id="clone-independent", points=2, title="A clone and its original grow apart")
+@check("A clone and its original grow apart", points=2)
 def clone_independent(student, cases):
     """What one of a cache and its clones appends never shows in another, in any layer."""
 
@@ -92,9 +92,7 @@ def clone_independent(student, cases):
         clones[0].append(_draw_cache(cases, config, n_new, "in the clone"))
     lengths = [student.length(cache.handle) for cache in (clones[0], original)]
     if lengths[0] != lengths[1]:
-        raise Failure(
-            None, f"Of a clone and its original, which grew alike, one len() is {lengths[0]}, one {lengths[1]}."
-        )
+        raise Failure(f"Of a clone and its original, which grew alike, one len() is {lengths[0]}, one {lengths[1]}.")
     for cache in (clones[0], original):
         cache.expect(" after an empty cache was cloned and both grew")
 
@@ -127,11 +125,11 @@ class Held:
             layers = student.attribute(handle, "layers", returns="handle")
         except StudentError as error:
             if error.message.startswith("'NoneType' object"):
-                raise Failure(None, "clone() returned None.", own.CLONE_NOT_RETURNED) from None
+                raise Failure("clone() returned None.", own.CLONE_NOT_RETURNED) from None
             raise
         n_layers = student.length(layers)
         if n_layers != len(kv):
-            raise Failure(None, f"There are {n_layers} layers in {name} where {len(kv)} are expected.")
+            raise Failure(f"There are {n_layers} layers in {name} where {len(kv)} are expected.")
         self.layers = [student.method(layers, "__getitem__", i, returns="handle") for i in range(n_layers)]
 
     @classmethod
@@ -168,7 +166,7 @@ class Held:
             where = f"all {n} layers" if len(wrong) == n else f"layers {in_words(wrong)} of 0 to {n - 1}"
             rows = f"other rows in {self.name} than the {n_seq} that were appended"
             bug = next((bug for bug, kv in suspects if not _wrong_layers(got, kv)), None)
-            raise Failure(None, f"There are {rows}, in {where}{when}.", bug)
+            raise Failure(f"There are {rows}, in {where}{when}.", bug)
 
 
 def _wrong_layers(got: Sequence, right: KV) -> list[int]:

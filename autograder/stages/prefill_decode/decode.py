@@ -11,7 +11,6 @@ from autograder.judge.reference import part_of_rows
 from autograder.judge.student import StudentError
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.shared import (
-    STAGE,
     cached,
     expect_logits,
     expect_rows,
@@ -20,7 +19,7 @@ from autograder.stages.prefill_decode.shared import (
 )
 
 
-@check(stage=STAGE, id="decode-every-step", points=2, title="decode_step equals a recompute at every step")
+@check("decode_step equals a recompute at every step", points=2)
 def decode_every_step(student, cases):
     """decode_step returns the logits [n_vocab] after its token, equal to a recompute of everything so far, at every
     step up to the last position."""
@@ -56,7 +55,7 @@ def decode_every_step(student, cases):
     sweep.finish()
 
 
-@check(stage=STAGE, id="decode-position", points=1, title="decode_step uses the position it is given")
+@check("decode_step uses the position it is given", points=1)
 def decode_position(student, cases):
     """decode_step adds the row of wpe of the position it is given; a position that is not len(cache) may be refused,
     but not replaced."""
@@ -80,7 +79,7 @@ def decode_position(student, cases):
             expect_close(logits, right, name="decode_step", axes=("id",), where=where, suspects=suspects)
 
 
-@check(stage=STAGE, id="decode-grows-cache", points=1, title="A decode step adds one row to every layer")
+@check("A decode step adds one row to every layer", points=1)
 def decode_grows_cache(student, cases):
     """A decode step appends its token's keys and values to every layer, one row, and leaves the earlier rows as they
     are."""

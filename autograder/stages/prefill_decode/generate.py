@@ -13,7 +13,7 @@ from autograder.judge.requests import Answer, Request, draw_elsewhere, draw_requ
 from autograder.judge.student import Student, StudentError
 from autograder.stages.forward_pass.bugs import PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.shared import STAGE, prefilled
+from autograder.stages.prefill_decode.shared import prefilled
 
 NAME = "generate"
 PARTS_WRONG = "So do prefill and decode_step when they are called one after the other: mend them first."
@@ -31,7 +31,7 @@ ON_AN_EMPTY_CACHE = (
 )
 
 
-@check(stage=STAGE, id="generate-ids", points=2, title="generate returns exactly n_new greedy ids", watches=(NAME,))
+@check("generate returns exactly n_new greedy ids", points=2, watches=(NAME,))
 def generate_ids(student, cases):
     """generate returns a list of exactly n_new ids, each the one with the largest logit of a recompute of everything
     before it."""
@@ -43,9 +43,9 @@ def generate_ids(student, cases):
         fault = requests[first].fault(NAME, answers[first])
         fault = f"{fault} Requests that go wrong: {right.count(False)} of {len(right)}."
         if not all(_parts_work(student, request) for request in requests[1:3]):
-            raise Failure(None, f"{fault} {PARTS_WRONG}")
+            raise Failure(f"{fault} {PARTS_WRONG}")
         kept = right[0] and not right[1]  # the same request, right at first
-        raise Failure(None, fault, own.STATE_KEPT if kept else _loop_bug(requests[1:4], answers[1:4]))
+        raise Failure(fault, own.STATE_KEPT if kept else _loop_bug(requests[1:4], answers[1:4]))
 
 
 def _draw_requests(cases: Cases) -> list[Request]:
@@ -107,7 +107,7 @@ def _loop(request: Request, feed: Callable, keeps: bool) -> list[int] | None:
     return new
 
 
-@check(stage=STAGE, id="generate-work", points=1, title="No token is seen to go through the model twice")
+@check("No token is seen to go through the model twice", points=1)
 def generate_work(student, cases):
     """generate is seen to send at most prompt + n_new - 1 tokens through the model, however long the sequence grows."""
     for n_prompt, n_new in ((6, 14), (3, 3)):
@@ -117,7 +117,7 @@ def generate_work(student, cases):
         # A function that finds neither of the first two ids, or stops early, has not done the work to be counted.
         stops = len(ids) < n_new and (tokens or 0) < enough - 0.5
         if stops or (request.clear and not {*request.clear[:2]} & {*ids}):
-            raise Failure(None, f"{request.fault(NAME, ids)} So there is no work to be counted.")
+            raise Failure(f"{request.fault(NAME, ids)} So there is no work to be counted.")
         # Work that is not seen, as with weights that were prepared once, is nobody's fault. One token more is a step
         # for the last new id: the check of the context limit is the one that tells.
         if tokens and tokens > enough + 1.5:
@@ -126,4 +126,4 @@ def generate_work(student, cases):
                 2 * n_prompt + n_new - 1: own.PROMPT_RUN_TWICE,
                 sum(range(n_prompt, n_prompt + n_new)): own.RECOMPUTES,
             }  # where the ids are wrong, something else is, and has its own check
-            raise Failure(None, sent, known.get(round(tokens)) if request.is_right(ids) else None)
+            raise Failure(sent, known.get(round(tokens)) if request.is_right(ids) else None)

@@ -13,10 +13,10 @@ from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
 from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW, PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits
+from autograder.stages.prefill_decode.shared import cached, expect_logits
 
 
-@check(stage=STAGE, id="decode-context-limit", points=1, title="What fits into n_ctx works, what does not is an error")
+@check("What fits into n_ctx works, what does not is an error", points=1)
 def decode_context_limit(student, cases):
     """Every position up to n_ctx - 1 can be used, so generate works while prompt + n_new - 1 <= n_ctx; one more token,
     an empty prompt, a negative position or an id outside the vocabulary is a ValueError or an IndexError."""
@@ -29,7 +29,7 @@ def decode_context_limit(student, cases):
         request = draw_request(cases, lively(model), n_prompt, n_ctx + 1 - n_prompt)
         answer = request.ask(student, "generate")
         if not request.is_right(answer):
-            raise Failure(None, request.fault("generate", answer), _full_context_bug(student, request, answer))
+            raise Failure(request.fault("generate", answer), _full_context_bug(student, request, answer))
     _expect_errors_past_the_end(student, model, ids)
     _expect_errors_of_ids_and_positions(student, model, ids[:6])
 
@@ -51,7 +51,7 @@ def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int
         if not error.refusal:
             raise
         bug = LIMIT_TOO_LOW if _works_one_earlier(student, model, ids[: n_ctx - 1], name, n_past) else None
-        raise Failure(None, f"{error.sentence[:-1]}, {where}.", bug) from None
+        raise Failure(f"{error.sentence[:-1]}, {where}.", bug) from None
     expect_logits(logits, model, ids[:n_ctx], n_past, n_ctx, name=name, where=where)
 
 
@@ -125,4 +125,4 @@ def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids
             continue  # what an error has to be is the question of decode-position, and so is a position that is ignored
         if not matches(logits, ignored):
             what = f"position {position}, which NumPy counts from the end"
-            raise Failure(None, f"For {what}, decode_step returned as if nothing were wrong; a ValueError is expected.")
+            raise Failure(f"For {what}, decode_step returned as if nothing were wrong; a ValueError is expected.")

@@ -7,16 +7,10 @@ from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import tokens
 from autograder.judge.student import Student, StudentError
-from autograder.stages.prefill_decode.shared import STAGE, cached, expect_logits, expect_rows, prefilled, sweep_lengths
+from autograder.stages.prefill_decode.shared import cached, expect_logits, expect_rows, prefilled, sweep_lengths
 
 
-@check(
-    stage=STAGE,
-    id="prefill-logits",
-    points=2,
-    title="prefill gives the logits after the last prompt token",
-    watches=("prefill",),
-)
+@check("prefill gives the logits after the last prompt token", points=2, watches=("prefill",))
 def prefill_logits(student, cases):
     """prefill returns the logits [n_vocab] after the prompt's last token, equal to a recompute of the prompt."""
     middle, small, large = cases.odd
@@ -47,7 +41,7 @@ def prefill_logits(student, cases):
         expect_logits(logits, model, ids, 0, n, name="prefill", where=where)
 
 
-@check(stage=STAGE, id="prefill-cache", points=2, title="After prefill the cache holds exactly the prompt")
+@check("After prefill the cache holds exactly the prompt", points=2)
 def prefill_cache(student, cases):
     """After prefill every layer of the cache holds the keys and values of the prompt's tokens, one row a token, and a
     row does not depend on the tokens after it."""
@@ -65,7 +59,7 @@ def prefill_cache(student, cases):
     sweep_lengths(cases, "prompt lengths", plans, expect)
 
 
-@check(stage=STAGE, id="prefill-in-chunks", points=2, title="prefill in chunks equals prefill at once")
+@check("prefill in chunks equals prefill at once", points=2)
 def prefill_in_chunks(student, cases):
     """A prompt that comes in chunks, each continuing at len(cache), gives the same logits and the same cache as the
     prompt at once, after decode steps too."""

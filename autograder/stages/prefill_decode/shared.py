@@ -17,7 +17,6 @@ from autograder.judge.variants import Suspect, variant
 from autograder.stages.forward_pass.bugs import BLOCK, MASK_REVERSED
 from autograder.stages.prefill_decode import bugs as own
 
-STAGE = "prefill-decode"
 MODEL_MISTAKES: tuple[Suspect, ...] = (
     (bugs.NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
     (bugs.POSITIONS_MISSING, "positions-missing"),
@@ -35,7 +34,7 @@ def prefilled(student: Student, model: JudgeModel, *chunks: Sequence[int]) -> tu
             logits = student.array("prefill", list(chunk), model, cache)
         except StudentError as error:
             if "NoneType" in error.message and _attends_too_early(student, model):
-                raise Failure(None, error.sentence, own.ATTENDS_TOO_EARLY) from None
+                raise Failure(error.sentence, own.ATTENDS_TOO_EARLY) from None
             raise
     return cache, logits
 
@@ -88,7 +87,7 @@ def expect_rows(
     if counts != [n] * n_layer:
         held = f"{counts[0]} rows each" if len(set(counts)) == 1 else f"{', '.join(map(str, counts))} rows"
         detail = f"The layers of the cache hold {held} where {n} belong in each of {n_layer} ({where})."
-        raise Failure(None, detail, _count_bug(counts, n_past, n))
+        raise Failure(detail, _count_bug(counts, n_past, n))
     rows = np.array(kv)  # [n_layer, 2, n_head, n, head_dim]
     close(
         rows,

@@ -9,16 +9,10 @@ from autograder.judge.compare import expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.student import Student
-from autograder.stages.prefill_decode.shared import STAGE, expect_logits
+from autograder.stages.prefill_decode.shared import expect_logits
 
 
-@check(
-    stage=STAGE,
-    id="step-cached-block",
-    points=0,
-    title="cached_block continues what the layer's cache holds",
-    watches=("cached_block",),
-)
+@check("cached_block continues what the layer's cache holds", points=0, watches=("cached_block",))
 def step_cached_block(student: Student, cases: Cases) -> None:
     """cached_block gives the rows of transformer_block, whether they come at once or in parts, and appends each row."""
     name, model = "cached_block", cases.odd[1]
@@ -31,12 +25,10 @@ def step_cached_block(student: Student, cases: Cases) -> None:
             where = f"for {count(end - start, 'new row')} after {count(start, 'cached one')}"
             expect_close(rows, expected[start:end], name=name, where=where, axes=("row", "feature"))
             if student.length(cache) != end:
-                raise Failure(
-                    None, f"After {count(end, 'row')} the cache has {count(student.length(cache), 'position')}."
-                )
+                raise Failure(f"After {count(end, 'row')} the cache has {count(student.length(cache), 'position')}.")
 
 
-@check(stage=STAGE, id="step-advance", points=0, title="advance carries new tokens through the whole model")
+@check("advance carries new tokens through the whole model", points=0)
 def step_advance(student: Student, cases: Cases) -> None:
     """advance gives the logits after the last new token, whose position is `position` plus its place among them."""
     model = cases.odd[0]

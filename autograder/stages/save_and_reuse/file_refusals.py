@@ -19,7 +19,7 @@ from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.files import READ, WRITE, expect_back, file_name, write_to
-from autograder.stages.save_and_reuse.shared import STAGE, case, expect_refusals, expect_same
+from autograder.stages.save_and_reuse.shared import case, expect_refusals, expect_same
 from autograder.toolkit.model import GPT2Config
 from autograder.toolkit.model.weights import tensors_of
 
@@ -29,7 +29,7 @@ FINGERPRINT_BYTES = 4  # as of a CRC; two or three digits of a digest tell too f
 FACTS = ("fingerprint", "prefix_len", "dtype", "layout")
 
 
-@check(stage=STAGE, id="cache-file-refusals", points=2, title="A file that does not fit is refused")
+@check("A file that does not fit is refused", points=2)
 def cache_file_refusals(student: Student, cases: Cases) -> None:
     """read_prefix_cache gives a ValueError for another model's cache and for a damaged file, and changes no cache."""
     model = cases.odd[1]  # with a layer, and a block, that is neither the first nor the last
@@ -94,7 +94,7 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
         detail = (
             f"Files of one cache for {len(files)} models differ in {count(n, 'byte')}: too few to tell models apart"
         )
-        raise Failure(None, f"{detail} ({case(model, p)}).", own.OTHER_MODEL_ACCEPTED)
+        raise Failure(f"{detail} ({case(model, p)}).", own.OTHER_MODEL_ACCEPTED)
     expect_same(before, student.read_cache(back), case(model, p), "reading files that do not fit")
     expect_back(student, put("once more", data), model, ids, before, "a file that fits, after those that do not")
 

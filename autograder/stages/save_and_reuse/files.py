@@ -10,20 +10,14 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.stages.save_and_reuse import bugs as own
-from autograder.stages.save_and_reuse.shared import STAGE, append_rows, case, expect_same, same_bits
+from autograder.stages.save_and_reuse.shared import append_rows, case, expect_same, same_bits
 from autograder.toolkit.model import GPT2Config
 
 FOLDER = "Saved prefixes"
 WRITE, READ = "write_prefix_cache", "read_prefix_cache"
 
 
-@check(
-    stage=STAGE,
-    id="cache-file-round-trip",
-    points=1,
-    title="What is written is what is read, to the bit",
-    watches=("write_prefix_cache",),
-)
+@check("What is written is what is read, to the bit", points=1, watches=("write_prefix_cache",))
 def cache_file_round_trip(student: Student, cases: Cases) -> None:
     """write_prefix_cache writes exactly at path; read_prefix_cache gives back the same cache and ids, bit for bit."""
     small, middle, _ = cases.odd
@@ -50,7 +44,7 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
         expect_back(student, path, model, ids, before, where)
         files.append((back, data, model, ids, before, where))
     if not all(same_bits(student.read_cache(back), before) for back, _, _, _, before, _ in files):
-        raise Failure(None, "A cache that was read is no longer what it was after other files were read.")
+        raise Failure("A cache that was read is no longer what it was after other files were read.")
     try:
         append_rows(student, back, before)
     except StudentError:
@@ -79,7 +73,7 @@ def write_to(student: Student, path: str, cache: Handle, ids: list[int], model: 
     """What write_prefix_cache writes at the path; Failure when there is no file."""
     student.handle(WRITE, path, cache, ids, model)
     if not student.file_exists(path):
-        raise Failure(None, f"After write_prefix_cache, there is no file at the path given ({where}).")
+        raise Failure(f"After write_prefix_cache, there is no file at the path given ({where}).")
     return student.read_file(path)
 
 
@@ -90,14 +84,14 @@ def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: li
     except StudentError as error:
         if error.unwritten:
             raise
-        raise Failure(None, f"A file that fits is not read: {error.sentence[:-1]} ({where}).") from None
+        raise Failure(f"A file that fits is not read: {error.sentence[:-1]} ({where}).") from None
     try:
         back = student.method(pair, "__getitem__", 0, returns="handle")
         back_ids = student.method(pair, "__getitem__", 1, returns="ids")
     except StudentError:
-        raise Failure(None, "read_prefix_cache does not return a pair (saved, prefix_ids).") from None
+        raise Failure("read_prefix_cache does not return a pair (saved, prefix_ids).") from None
     if back_ids != ids:
-        raise Failure(None, f"The prefix ids that came back are not those that were written ({where}).")
+        raise Failure(f"The prefix ids that came back are not those that were written ({where}).")
     actual = student.read_cache(back)
     if same_bits(actual, kv):
         return back
@@ -109,4 +103,4 @@ def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: li
     bug = next((bug for bug, wrong in suspects if same_bits(actual, wrong)), None)
     if bug is None and len(actual) == len(kv) and _are_views(actual, kv):
         bug = own.VIEW_WRITTEN
-    raise Failure(None, f"The keys and values that came back are not those that were written ({where}).", bug)
+    raise Failure(f"The keys and values that came back are not those that were written ({where}).", bug)

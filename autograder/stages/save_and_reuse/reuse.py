@@ -18,7 +18,6 @@ from autograder.stages.save_and_reuse import bugs as own
 from autograder.stages.save_and_reuse.shared import (
     REUSE,
     SAVE,
-    STAGE,
     UNIT,
     append_rows,
     case,
@@ -32,13 +31,7 @@ from autograder.stages.save_and_reuse.shared import (
 )
 
 
-@check(
-    stage=STAGE,
-    id="reuse-equals-recompute",
-    points=2,
-    title="Reusing the prefix gives the same logits as recomputing",
-    watches=("generate_with_prefix",),
-)
+@check("Reusing the prefix gives the same logits as recomputing", points=2, watches=("generate_with_prefix",))
 def reuse_equals_recompute(student: Student, cases: Cases) -> None:
     """The logits after saved prefix and suffix are those of running the whole prompt from scratch."""
     sweep = Sweep(UNIT)
@@ -71,7 +64,7 @@ def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, 
     yield cases.trained, [(5, 2)]
 
 
-@check(stage=STAGE, id="position-continues", points=2, title="The suffix continues at position prefix_len")
+@check("The suffix continues at position prefix_len", points=2)
 def position_continues(student: Student, cases: Cases) -> None:
     """Token i of the suffix stands at position prefix_len + i, with prefix_len as it was passed."""
     sweep = Sweep(UNIT)
@@ -90,12 +83,12 @@ def position_continues(student: Student, cases: Cases) -> None:
                 for wrong in (0, p - 1, p + 1, p + 3) if s == 3 else (p + 1,):
                     if wrong + s <= model.config.n_ctx and same_answer(student, saved, wrong, ids[p:], model, answer):
                         detail = f"With prefix_len given as {wrong}, the logits are still those of position {p}"
-                        raise Failure(None, f"{detail} ({case(model, p, s)}).", own.PREFIX_LEN_IGNORED)
+                        raise Failure(f"{detail} ({case(model, p, s)}).", own.PREFIX_LEN_IGNORED)
     sweep.finish()
     expect_kept_as_well(student, cases)
 
 
-@check(stage=STAGE, id="saved-stays-pristine", points=2, title="The saved cache stays as it was saved")
+@check("The saved cache stays as it was saved", points=2)
 def saved_stays_pristine(student: Student, cases: Cases) -> None:
     """After any number of reuses the saved cache has its length and every byte, and A, B, A gives A's logits twice."""
     expect_kept(student, cases)
@@ -120,9 +113,7 @@ def saved_stays_pristine(student: Student, cases: Cases) -> None:
     expect_right(student, saved, model, prefix, a)
 
 
-@check(
-    stage=STAGE, id="requests-in-turn", points=1, title="Two saved prefixes, and two clones, do not disturb each other"
-)
+@check("Two saved prefixes, and two clones, do not disturb each other", points=1)
 def requests_in_turn(student: Student, cases: Cases) -> None:
     """Prefixes saved at once give each its own answers, and clones of one saved cache grow independently."""
     for model, n_cloned in ((cases.odd[0], 12), (cases.odd[2], 5)):  # past a buffer of 8 rows, and within one
@@ -151,11 +142,11 @@ def _expect_independent_clones(student: Student, cases: Cases, model: JudgeModel
             rows.append(student.read_cache(clone))
         if not all(same_bits(student.read_cache(clone), kv) for clone, kv in zip(clones, rows, strict=True)):
             detail = f"Clones were continued in turn, and one has other rows after the next has grown ({where})."
-            raise Failure(None, detail, own.CLONES_SHARE_MEMORY)
+            raise Failure(detail, own.CLONES_SHARE_MEMORY)
     expect_same(before, student.read_cache(saved), where, "growing clones")
 
 
-@check(stage=STAGE, id="cache-is-used", points=1, title="The answer comes from the saved keys and values")
+@check("The answer comes from the saved keys and values", points=1)
 def cache_is_used(student: Student, cases: Cases) -> None:
     """The saved keys and values of every layer decide the answer; the prefix is neither run again nor remembered."""
     model = cases.odd[1]  # with a layer between the first and the last
@@ -181,7 +172,7 @@ def cache_is_used(student: Student, cases: Cases) -> None:
     expect_close(answer, expected, where=where, **options)
     if n_run is not None and n_run > len(suffix) + 1.5:
         detail = f"{n_run:.0f} tokens went through the model where the suffix has {len(suffix)} ({where})."
-        raise Failure(None, detail, own.RECOMPUTED)
+        raise Failure(detail, own.RECOMPUTED)
 
     # With one row more in the very same cache there must be another answer, or an error. Left out are caches that
     # cannot be appended to, and code that reads the first prefix_len rows only: it answers alike for a copy, too.
@@ -190,7 +181,7 @@ def cache_is_used(student: Student, cases: Cases) -> None:
         copy = student.method(saved, "clone", returns="handle")
         again, of_copy = (student.array(REUSE, cache, p, suffix, model) for cache in (saved, copy))
         if matches(again, answer) and not matches(of_copy, answer):
-            raise Failure(None, f"One row more in the same cache changes nothing ({where}).")
+            raise Failure(f"One row more in the same cache changes nothing ({where}).")
     expect_right(student, student.handle(SAVE, prefix, model), model, prefix, suffix)  # saved anew, without that row
 
     # Small changes of each layer's keys and values in turn; then values past the largest number of half precision.
@@ -204,7 +195,7 @@ def cache_is_used(student: Student, cases: Cases) -> None:
         student.replace(cache)  # with the next, which has its id()
         what = f"Other {('keys', 'values')[part]} in layer {layer} of the cache"
         if matches(answer, expected):
-            raise Failure(None, f"{what} change nothing ({where}).")
+            raise Failure(f"{what} change nothing ({where}).")
         expect_close(answer, wrong, where=f"{what}, {where}", **options)
     # The same numbers in another order, in which they add up to the same sum to the last bit.
     altered[layer][part].flat[:16] = np.roll(altered[layer][part].flat[:16], 8)
@@ -215,7 +206,7 @@ def cache_is_used(student: Student, cases: Cases) -> None:
     expect_kept_as_well(student, cases)
 
 
-@check(stage=STAGE, id="reuse-refusals", points=1, title="What cannot be reused is refused with a clear error")
+@check("What cannot be reused is refused with a clear error", points=1)
 def reuse_refusals(student: Student, cases: Cases) -> None:
     """An empty prefix or suffix, an id outside the vocabulary, a negative prefix_len, a total past n_ctx are errors."""
     model = cases.odd[1]

@@ -13,16 +13,10 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Handle, Student
-from autograder.stages.save_and_reuse.shared import SAVE, STAGE, UNIT, case, wrong_saved
+from autograder.stages.save_and_reuse.shared import SAVE, UNIT, case, wrong_saved
 
 
-@check(
-    stage=STAGE,
-    id="saved-prefix-exact",
-    points=2,
-    title="The saved cache holds the prefix, all of it and nothing else",
-    watches=("save_prefix_cache",),
-)
+@check("The saved cache holds the prefix, all of it and nothing else", points=2, watches=("save_prefix_cache",))
 def saved_prefix_exact(student: Student, cases: Cases) -> None:
     """In every layer the saved cache holds the keys and values of the prefix's tokens, one row a token."""
     sweep = Sweep(UNIT)
@@ -61,7 +55,7 @@ def _expect_rows(
     saved: KV = student.read_cache(student.handle(SAVE, ids[:p], weights or model), SAVE)
     right = part_of_rows(model.reference.run(ids).kv, 0, p)  # a later token changes no earlier row
     if len(saved) != len(right):
-        raise Failure(None, f"The cache has {count(len(saved), 'layer')} instead of {len(right)} ({case(model, p)}).")
+        raise Failure(f"The cache has {count(len(saved), 'layer')} instead of {len(right)} ({case(model, p)}).")
     for layer in range(len(right)):
         for part, name in enumerate(("keys", "values")):
             actual, expected = saved[layer][part], right[layer][part]

@@ -26,7 +26,6 @@ from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
 from autograder.stages.save_and_reuse import bugs as own
 
-STAGE = "save-and-reuse"
 UNIT = "prefix lengths"
 REUSE, SAVE = "generate_with_prefix", "save_prefix_cache"
 # Reuse that gives wrong logits, or changes what the next request finds, is no reuse: five checks look for right answers
@@ -130,7 +129,7 @@ def expect_same(before: KV, after: KV, where: str, event: str) -> None:
     became = "other numbers" if was == now else f"{now} instead of {was}"
     more = sum(k.shape[1] for k, _ in after) > sum(k.shape[1] for k, _ in before)
     bug = own.SAVED_CACHE_GROWS if more else None
-    raise Failure(None, f"After {event}, the saved cache has {became} ({where}).", bug)
+    raise Failure(f"After {event}, the saved cache has {became} ({where}).", bug)
 
 
 def _size(kv: KV) -> str:
@@ -165,7 +164,7 @@ def expect_kept_as_well(student: Student, cases: Cases) -> None:
     try:
         expect_kept(student, cases)
     except Failure as failure:
-        raise Failure(TOGETHER, failure.detail, failure.bug, failure.figures) from None
+        raise Failure(failure.detail, failure.bug, failure.figures, prop=TOGETHER) from None
 
 
 def expect_refusals(student: Student, calls: Iterable[tuple[Any, ...]]) -> None:
@@ -189,4 +188,4 @@ def expect_refusals(student: Student, calls: Iterable[tuple[Any, ...]]) -> None:
     (detail, bug), *_ = failed.values()
     _, *more = failed
     more = [*more[:3], f"{len(more) - 3} more"] if len(more) > 4 else more
-    raise Failure(None, f"{detail} The same check fails for {'; '.join(more)}." if more else detail, bug)
+    raise Failure(f"{detail} The same check fails for {'; '.join(more)}." if more else detail, bug)

@@ -12,10 +12,9 @@ from autograder.judge.plurals import count
 from autograder.judge.reference import attention, softmax
 from autograder.judge.student import Student, StudentError
 from autograder.stages.save_and_reuse import bugs
-from autograder.stages.save_and_reuse.shared import STAGE
 
 
-@check(stage=STAGE, id="step-cache-facts", points=0, title="cache_facts says what the file is")
+@check("cache_facts says what the file is", points=0)
 def step_cache_facts(student: Student, cases: Cases) -> None:
     """cache_facts gives fingerprint, prefix_len, dtype and layout, each as a string."""
     model = cases.odd[0]
@@ -24,17 +23,15 @@ def step_cache_facts(student: Student, cases: Cases) -> None:
         for some in (model, random_judge_model(model.config, cases.number("twin")))
     )
     if not isinstance(facts, dict) or not isinstance(facts.get("fingerprint"), str):
-        raise Failure(None, "The result is not a dict with a fingerprint, which is a string.")
+        raise Failure("The result is not a dict with a fingerprint, which is a string.")
     for field, value in {"prefix_len": "4", "dtype": "float32", "layout": "n_head, n_seq, head_dim"}.items():
         if facts.get(field) != value:
-            raise Failure(None, f"For 4 ids, {field} must be {value!r}.")
+            raise Failure(f"For 4 ids, {field} must be {value!r}.")
     if facts["fingerprint"] == other["fingerprint"]:
-        raise Failure(None, "Two models with other weights have the same fingerprint.")
+        raise Failure("Two models with other weights have the same fingerprint.")
 
 
-@check(
-    stage=STAGE, id="step-check-tensors", points=0, title="check_tensors accepts whole caches and names what is wrong"
-)
+@check("check_tensors accepts whole caches and names what is wrong", points=0)
 def step_check_tensors(student: Student, cases: Cases) -> None:
     """check_tensors returns for a whole cache, and else raises a ValueError that begins with the wrong array's name."""
     model = cases.odd[0]
@@ -60,12 +57,12 @@ def step_check_tensors(student: Student, cases: Cases) -> None:
             if error.type != "ValueError":
                 raise
             if not error.message.startswith(name):
-                raise Failure(None, f"For {what}, the message does not begin with {name}.") from None
+                raise Failure(f"For {what}, the message does not begin with {name}.") from None
         else:
-            raise Failure(None, f"For {what}, nothing was raised.")
+            raise Failure(f"For {what}, nothing was raised.")
 
 
-@check(stage=STAGE, id="step-attend-shared", points=0, title="attend_shared looks at prefix and tail")
+@check("attend_shared looks at prefix and tail", points=0)
 def step_attend_shared(student: Student, cases: Cases) -> None:
     """attend_shared gives the attention of the newest positions over the rows of the prefix and of the tail."""
     rng = cases.rng()

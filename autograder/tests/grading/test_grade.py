@@ -19,19 +19,19 @@ QUICK = Limits(cell=2, call=1.5, call_after_timeout=0.5, total=30)
 def returns_one(student, cases):
     """f returns 1."""
     if student.plain("f", HIDDEN) != 1:
-        raise Failure(None, "f does not return 1.")
+        raise Failure("f does not return 1.")
 
 
 def returns_two(student, cases):
     """g returns 2."""
     if student.plain("g") != 2:
-        raise Failure(None, "g does not return 2.")
+        raise Failure("g does not return 2.")
 
 
 def still_there(student, cases):
     """h returns 3, whatever happened before."""
     if student.plain("h") != 3:
-        raise Failure(None, "h does not return 3.")
+        raise Failure("h does not return 3.")
 
 
 F, G, H = "def f(x):\n    return 1", "def g():\n    return 2", "def h():\n    return 3"
@@ -223,15 +223,15 @@ def test_two_values_that_are_none_may_have_two_causes(graded):
 def test_a_named_bug_is_explained_once_and_its_first_check_is_named(graded, monkeypatch):
     def named(student, cases):
         """The positions go on."""
-        raise Failure(None, f"f is off by {student.plain('f', 0)}.", POSITIONS_RESET)
+        raise Failure(f"f is off by {student.plain('f', 0)}.", POSITIONS_RESET)
 
     def changed(student, cases):
         """Nothing is changed."""
-        raise Failure(None, f"{student.plain('f', 0)} was changed.", INPUT_CHANGED)
+        raise Failure(f"{student.plain('f', 0)} was changed.", INPUT_CHANGED)
 
     def changed_too(student, cases):
         """Nothing else is."""
-        raise Failure(None, "g was changed.", INPUT_CHANGED)
+        raise Failure("g was changed.", INPUT_CHANGED)
 
     checks = [Check(STAGE.name, str(i), 1, str(i), run) for i, run in enumerate([named, named, changed, changed_too])]
     monkeypatch.setattr(grade, "checks_of", lambda name: checks)
@@ -268,7 +268,7 @@ def test_where_to_look_lists_what_was_called_the_failures_subject_first(graded, 
     def refused(student, cases):
         """What is wrong is refused."""
         student.plain("g"), student.plain("f", 0)
-        raise Failure(None, f"For no token, {subject} returned as if nothing were wrong; a ValueError is expected.")
+        raise Failure(f"For no token, {subject} returned as if nothing were wrong; a ValueError is expected.")
 
     monkeypatch.setattr(grade, "checks_of", lambda name: [Check(STAGE.name, "f", 1, "f", refused)])
     for subject, other in (("f", "g"), ("g", "f")):
@@ -283,7 +283,7 @@ def test_where_to_look_names_methods_but_none_of_an_earlier_stages_class(graded,
         """It grows."""
         layer, cache = student.handle("LayerCache"), student.handle("ModelCache", 1)
         student.method(layer, "append", 1, 2, returns="none")
-        raise Failure(None, f"len() is {student.length(layer)} and {student.length(cache)}.")
+        raise Failure(f"len() is {student.length(layer)} and {student.length(cache)}.")
 
     classes = """
 class LayerCache:

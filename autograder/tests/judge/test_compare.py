@@ -20,7 +20,7 @@ def swept(*wrong, direct=()):
             sweep.close(np.ones(4), RIGHT, name="x", where="here", suspects=suspects)
     for length, bug in direct:
         with sweep.at(length):
-            raise Failure(None, "wrong", bug)
+            raise Failure("wrong", bug)
     with pytest.raises(Failure) as caught:
         sweep.finish()
     return caught.value
