@@ -62,7 +62,6 @@ bench-figures: $(BENCH)
 bench-class: $(CLUSTER)
 	@$(PY) -m autograder.bench.grading_commands
 	@$(PY) -m autograder.bench.cluster
-	@$(PY) -m autograder.bench.large_class
 
 mutants: $(INSTALLED)
 	@$(PY) -m autograder.mutants

@@ -5,7 +5,6 @@ The weights are SmolLM2's where it was fetched, else random ones of its shape.
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.bench.engine import Timed, keywords
+from autograder.bench.engine import Timed, Transformers
 from autograder.bench.speed import THREADS, Call, engines, peer_installed
 from autograder.toolkit.chat import SMOLLM2, random_llama
 from autograder.toolkit.chat_lab.server import CHUNK
@@ -46,9 +45,6 @@ class _Measured(Timed):
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-    def logits(self) -> list[float]:
-        return np.asarray(self.run(self.ids(40), self.new_cache())).ravel()[:50].tolist()
-
 
 class Llama(_Measured):
     """The course's own functions."""
@@ -75,28 +71,11 @@ class Llama(_Measured):
         return cache.clone()
 
 
-class TransformersLlama(_Measured):
-    """transformers on PyTorch, with its own cache, which is copied with copy.deepcopy as its users do."""
-
-    def __init__(self, threads: int) -> None:
-        import torch
-        import transformers
-
-        torch.set_num_threads(threads)
-        torch.set_grad_enabled(False)
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        self.torch, self.transformers, self.new_cache = torch, transformers, transformers.DynamicCache
+class TransformersLlama(_Measured, Transformers):
+    """transformers with the same weights."""
 
     def begin(self, folder: str) -> None:
-        self.model = self.transformers.AutoModelForCausalLM.from_pretrained(folder).float().eval()
-        self.cache_name, self.options = keywords(self.model)
-
-    def run(self, ids: list[int], cache: Any) -> Any:
-        return self.model(self.torch.tensor([ids]), **{self.cache_name: cache}, **self.options).logits
-
-    def copied(self, cache: Any) -> Any:
-        return copy.deepcopy(cache)
+        self.use(self.transformers.AutoModelForCausalLM.from_pretrained(folder).float())
 
 
 CHATS = {"llama": Llama, "transformers-llama": TransformersLlama}
@@ -132,7 +111,7 @@ def measure_chat(repeats: int = 2, threads: int = THREADS) -> ChatTimes:
         with engines(names, threads) as running:
             for engine in running.values():
                 engine("begin", str(folder))
-            logits = [engine("logits") for engine in running.values()]
+            logits = [engine("logits", 39, 1) for engine in running.values()]
             if not np.allclose(logits[0], logits[-1], atol=1e-3, rtol=1e-2):
                 raise RuntimeError("transformers and the solution give different logits, so they do not compare")
             for engine in running.values():

@@ -1,6 +1,6 @@
-"""Grades a class on a Dask cluster of this machine.
+"""Grades a class on a Dask cluster of this machine, then a large class of which grading is only simulated.
 
-    python -m autograder.bench.cluster [--n 40] [--workers 1 2 4]
+    python -m autograder.bench.cluster [--n 40] [--workers 1 2 4] [--simulated 10000]
 
 Measures the throughput for each number of worker processes, and the processor time that each submission costs the one
 process that hands out jobs and stores scores.
@@ -62,6 +62,12 @@ class Run:
     def parent(self) -> float:
         return self.cpu / self.submissions
 
+    def __str__(self) -> str:
+        return (
+            f"{self.workers:3} workers: {self.submissions} submissions, {self.throughput:.2f} a second, "
+            f"{1000 * self.parent:.1f} ms of the parent's processor each"
+        )
+
 
 class Meter(Watcher):
     """Measures this process, at most a thousand times in a run."""
@@ -113,9 +119,6 @@ def make_class(folder: Path, stage: Stage, number: int, db: str | None = None) -
     return folder
 
 
-# Measuring
-
-
 def grade(course: Path, stage: Stage, address: str, watcher: Watcher) -> Outcome:
     here = Path.cwd()
     try:
@@ -137,35 +140,27 @@ def measure(folder: Path, stage: Stage, workers: int, number: int) -> Run:
     return meter.run(workers)
 
 
-# What is printed
-
-
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m autograder.bench.cluster", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m autograder.bench.cluster", description=__doc__.split("\n")[0])
     parser.add_argument("--n", type=int, default=40, help="submissions of the class (default 40)")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4], help="worker processes (default 1 2 4)")
-    parser.add_argument("--stage", default="save-and-reuse")
+    parser.add_argument("--simulated", type=int, default=10_000, help="submissions simulated (default 10000)")
     options = parser.parse_args()
-    if options.n < 10:
-        parser.error("the class needs at least 10 submissions")
-    stage = find_stage(options.stage)
+    if options.n < 10 or options.simulated < 100:
+        parser.error("the class needs at least 10 submissions, and the simulated one 100")
+    stage = find_stage("save-and-reuse")
     use_one_thread()
     exit_on_sigterm()
     load = f", load {os.getloadavg()[0]:.1f} before" if hasattr(os, "getloadavg") else ""
     print(f"{os.cpu_count()} processors{load}; submissions of {stage.assignment}:")
     with tempfile.TemporaryDirectory() as temporary:
         for workers in options.workers:
-            print(line(measure(Path(temporary), stage, workers, options.n)), flush=True)
+            print(measure(Path(temporary), stage, workers, options.n), flush=True)
+    from autograder.bench.large_class import report
 
-
-def line(run: Run) -> str:
-    return (
-        f"{run.workers:3} workers: {run.submissions} submissions, {run.throughput:.2f} a second, "
-        f"{1000 * run.parent:.1f} ms of the parent's processor each"
-    )
+    for sentence in report(stage, options.simulated):
+        print(sentence, flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.bench.limits import Machine
 from autograder.toolkit.model import GPT2_SMALL, random_model, tensors_of
 
 CONFIG = GPT2_SMALL
@@ -36,56 +37,6 @@ def timed(fn: Callable[[], Any]) -> tuple[float, Any]:
 
 def seconds_of(fn: Callable[[], Any]) -> float:
     return timed(fn)[0]
-
-
-class Solutions:
-    """The course's own functions."""
-
-    def __init__(self, threads: int) -> None:
-        from autograder.bench.solved import solved
-
-        self.weights = random_model(CONFIG, seed=0)
-        self.f = solved(sharing=True)
-
-    @functools.cache  # noqa: B019 - there is one engine in the process
-    def saved(self, n: int) -> Any:
-        return self.f.save_prefix_cache(some_ids(n), self.weights)
-
-    def prefill(self, n: int) -> float:
-        cache = self.f.ModelCache(CONFIG.n_layer)
-        return seconds_of(lambda: self.f.prefill(some_ids(n), self.weights, cache))
-
-    def decode(self, n: int) -> float:
-        """The seconds for one token after n others."""
-        cache = self.saved(n).clone()
-
-        def run() -> None:
-            for position in range(n, n + STEPS):
-                self.f.decode_step(11, position, self.weights, cache)
-
-        return seconds_of(run) / STEPS
-
-    def reuse(self, n: int, suffix: int) -> float:
-        saved, ids = self.saved(n), some_ids(n + suffix)[n:]
-        return seconds_of(lambda: self.f.generate_with_prefix(saved, n, ids, self.weights))
-
-    def share(self, n: int, suffix: int) -> float:
-        """Reuse without a copy of the prefix."""
-        saved, ids = self.saved(n), some_ids(n + suffix)[n:]
-        return seconds_of(lambda: self.f.generate_sharing(self.f.SharedCache(saved), n, ids, self.weights))
-
-    def logits(self, n: int, suffix: int) -> list[float]:
-        """The logits after n + suffix tokens, n of them from a saved cache."""
-        return self.f.generate_with_prefix(self.saved(n), n, some_ids(n + suffix)[n:], self.weights)[:50].tolist()
-
-
-def keywords(model: Any) -> tuple[str, dict[str, Any]]:
-    """The name of a transformers model's cache argument, and further arguments for its call."""
-    known = inspect.signature(model.forward).parameters  # names differ between versions
-    options = {"use_cache": True}
-    if "logits_to_keep" in known:  # logits of the last row only, as its own generate() asks for
-        options["logits_to_keep"] = 1
-    return "cache" if "cache" in known else "past_key_values", options
 
 
 class Timed:
@@ -114,6 +65,35 @@ class Timed:
         saved, ids = self.saved(n), self.ids(n + suffix)[n:]
         return seconds_of(lambda: self.run(ids, self.copied(saved)))
 
+    def logits(self, n: int, suffix: int) -> list[float]:
+        """Logits after n + suffix tokens, n of them from a saved cache."""
+        logits = self.run(self.ids(n + suffix)[n:], self.copied(self.saved(n)))
+        return np.asarray(logits)[..., :50].reshape(-1, 50)[-1].tolist()
+
+
+class Solutions(Timed):
+    """The course's own functions."""
+
+    def __init__(self, threads: int) -> None:
+        from autograder.bench.solved import solved
+
+        self.weights = random_model(CONFIG, seed=0)
+        self.f = solved(sharing=True)
+
+    def new_cache(self) -> Any:
+        return self.f.ModelCache(CONFIG.n_layer)
+
+    def run(self, ids: list[int], cache: Any) -> Any:
+        return self.f.advance(ids, len(cache), self.weights, cache)
+
+    def copied(self, cache: Any) -> Any:
+        return cache.clone()
+
+    def share(self, n: int, suffix: int) -> float:
+        """Reuse without a copy of the prefix."""
+        saved, ids = self.saved(n), self.ids(n + suffix)[n:]
+        return seconds_of(lambda: self.f.generate_sharing(self.f.SharedCache(saved), n, ids, self.weights))
+
 
 class Transformers(Timed):
     """transformers on PyTorch, with its own cache, which is copied with copy.deepcopy for each reuse."""
@@ -121,22 +101,28 @@ class Transformers(Timed):
     def __init__(self, threads: int) -> None:
         import torch
         import transformers
-        from transformers.cache_utils import DynamicCache
 
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         transformers.logging.set_verbosity_error()
-        self.torch, self.transformers, self.new_cache = torch, transformers, DynamicCache
-        self.load(random_model(CONFIG, seed=0))
+        transformers.logging.disable_progress_bar()
+        self.torch, self.transformers, self.new_cache = torch, transformers, transformers.DynamicCache
+
+    def use(self, model: Any) -> None:
+        known = inspect.signature(model.forward).parameters  # names differ between versions
+        self.model, self.options = model.eval(), {"use_cache": True}
+        if "logits_to_keep" in known:  # logits of the last row only, as its own generate() asks for
+            self.options["logits_to_keep"] = 1
+        self.cache_name = "cache" if "cache" in known else "past_key_values"
 
     def load(self, weights: Any) -> None:
+        """Use a GPT-2 with these weights."""
         from autograder.toolkit.model.config import config_to_hf
 
-        hf_config = self.transformers.GPT2Config(**config_to_hf(weights.config))
-        self.model = self.transformers.GPT2LMHeadModel(hf_config).eval()
+        model = self.transformers.GPT2LMHeadModel(self.transformers.GPT2Config(**config_to_hf(weights.config)))
         tensors = {name: self.torch.tensor(array) for name, array in tensors_of(weights).items()}
-        self.model.transformer.load_state_dict(tensors, strict=False)
-        self.cache_name, self.options = keywords(self.model)
+        model.transformer.load_state_dict(tensors, strict=False)
+        self.use(model)
 
     def run(self, ids: list[int], cache: Any) -> Any:
         return self.model(self.torch.tensor([ids]), **{self.cache_name: cache}, **self.options).logits
@@ -144,29 +130,16 @@ class Transformers(Timed):
     def copied(self, cache: Any) -> Any:
         return copy.deepcopy(cache)
 
-    def logits(self, n: int, suffix: int) -> list[float]:
-        logits = self.run(self.ids(n + suffix)[n:], self.copied(self.saved(n)))
-        return logits[0, -1, :50].float().tolist()
 
-
-class Machine:
-    """The machine's limits: its fastest arithmetic and memory reads."""
+class TransformersGPT2(Transformers):
+    """The same weights as Solutions."""
 
     def __init__(self, threads: int) -> None:
-        self.threads = threads
-
-    def flops(self) -> float:
-        from autograder.bench.limits import matrix_flops
-
-        return matrix_flops()
-
-    def read(self) -> float:
-        from autograder.bench.limits import read_bytes
-
-        return read_bytes(self.threads)
+        super().__init__(threads)
+        self.load(random_model(CONFIG, seed=0))
 
 
-ENGINES = {"solutions": Solutions, "transformers": Transformers, "machine": Machine}
+ENGINES = {"solutions": Solutions, "transformers": TransformersGPT2, "machine": Machine}
 
 
 def main() -> None:

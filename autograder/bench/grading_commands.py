@@ -23,7 +23,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from autograder.bench.goals import Goal
 from autograder.bench.memory import PeakMemory
+from autograder.bench.report import goals_table
+from autograder.bench.tables import Table
 from autograder.cli.sample_class import UNSOLVED, make_course, write_submission
 from autograder.cli.scores_table import gradebook_scores
 from autograder.grading.environment import import_nbgrader
@@ -78,9 +81,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         runs, stock = measure(stage, Path(temporary), options.n, options.mode_n, options.stock_n, console.print)
     console.print()
-    console.print(table(runs, stock))
-    for line in goals(runs, stock):
-        console.print(line)
+    console.print(table(runs, stock).shown(), "", goals_table(goals(runs, stock)).shown())
 
 
 # The class
@@ -229,25 +230,23 @@ def run(
 # What is printed
 
 
-def table(runs: list[Run], stock: tuple[float, float]):
+def table(runs: list[Run], stock: tuple[float, float]) -> Table:
     """A row per run; its ratio says how many times as fast it is as stock nbgrader on as many right submissions."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), caption_justify="left", caption_style="")
-    for head in ("", "n", "seconds", "s each", "MB", "child MB", "ratio"):
-        shown.add_column(head, justify="right" if head else "left", no_wrap=True)
-    for each in runs:
-        ratio = "" if each is runs[-1] else f"{times_stock(each, stock):.1f}"
-        memory = (f"{each.own_mb:.0f}", f"{each.child_mb:.0f}")
-        shown.add_row(each.what, str(each.submissions), f"{each.seconds:.1f}", f"{each.each:.2f}", *memory, ratio)
-    shown.caption = (
+    rows = [
+        (
+            *(each.what, str(each.submissions), f"{each.seconds:.1f}", f"{each.each:.2f}"),
+            *(f"{each.own_mb:.0f}", f"{each.child_mb:.0f}"),
+            "" if each is runs[-1] else f"{times_stock(each, stock):.1f}",
+        )
+        for each in runs
+    ]
+    note = (
         "MB: peak memory of the command; child MB: of the largest process it started. Ratio: throughput relative to "
         f"stock nbgrader on as many right submissions. Stock nbgrader takes {stock[0]:.1f} s to start and "
         f"{stock[1]:.2f} s for each submission ({stock_seconds(runs[0].submissions, stock):.0f} s for "
         f"{runs[0].submissions}): it runs every cell of each notebook, charts included, in a new kernel."
     )
-    return shown
+    return Table("Commands that grade", ("command", "n", "seconds", "s each", "MB", "child MB", "ratio"), rows, note)
 
 
 def stock_seconds(n: int, stock: tuple[float, float]) -> float:
@@ -258,26 +257,12 @@ def times_stock(run: Run, stock: tuple[float, float]) -> float:
     return stock_seconds(run.submissions, stock) / run.seconds
 
 
-def goals(runs: list[Run], stock: tuple[float, float]) -> list[str]:
+def goals(runs: list[Run], stock: tuple[float, float]) -> list[Goal]:
     grade_mixed, autograde, grade_honest, *_ = runs
-    lines = [_goal("autograder grade, honest: times stock", times_stock(grade_honest, stock), GOAL_RATIO, least=True)]
+    found = [Goal(f"{grade_honest.what}, to stock", 1 / GOAL_RATIO, 1 / times_stock(grade_honest, stock))]
     if grade_honest.submissions == GOAL_CLASS:
-        for run in (grade_honest, grade_mixed):
-            lines.append(_goal(f"{run.what}: seconds for {GOAL_CLASS}", run.seconds, GOAL_SECONDS))
-    lines.append(
-        _goal(
-            "nbgrader autograde: s each, at most stock's",
-            autograde.each,
-            stock_seconds(autograde.submissions, stock) / autograde.submissions,
-        )
-    )
-    return lines
-
-
-def _goal(what: str, value: float, goal: float, least: bool = False) -> str:
-    met = value >= goal if least else value <= goal
-    words = f"{'at least' if least else 'at most'} {goal:.2f}"
-    return f"{'met     ' if met else 'not met '} {what}: {value:.2f} (goal: {words})"
+        found += [Goal(f"{run.what}: seconds", GOAL_SECONDS, run.seconds) for run in (grade_honest, grade_mixed)]
+    return [*found, Goal(f"{autograde.what}, to stock", 1.0, 1 / times_stock(autograde, stock))]
 
 
 if __name__ == "__main__":

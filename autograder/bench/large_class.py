@@ -1,7 +1,5 @@
 """Grades a large class on a Dask cluster of this machine, where grading is only simulated.
 
-    python -m autograder.bench.large_class [--n 10000] [--seconds 0.3] [--threads 200]
-
 The scheduler, the workers, and a PostgreSQL server whose commits wait for the disk are real. In place of grading, each
 worker waits and returns the scores of one submission. The command is killed partway and run again: nothing may be lost,
 and nothing that was stored may be graded twice.
@@ -9,18 +7,19 @@ and nothing that was stored may be graded twice.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import multiprocessing
 import os
 import pickle
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.bench.cluster import Meter, Run, grade, line, make_class
-from autograder.bench.local_cluster import exit_on_sigterm, local_cluster
+from autograder.bench.cluster import Meter, Run, grade, make_class
+from autograder.bench.goals import Goal
+from autograder.bench.local_cluster import local_cluster
 from autograder.bench.local_postgresql import local_postgresql, why_none
 from autograder.grading import cluster
 from autograder.grading.graders import Graders
@@ -28,7 +27,6 @@ from autograder.grading.outcome import Watcher
 from autograder.grading.records import GRADED, each_record
 from autograder.grading.submission import Graded, Grading, HandedIn
 from autograder.stages import Stage, find_stage
-from autograder.toolkit.threads import use_one_thread
 
 GOAL_PARENT = 0.005  # processor seconds of the parent for each submission, so that it can feed fifty machines
 KILLED_AT = 0.05  # of the class
@@ -117,36 +115,16 @@ def scored(course: Path, stage: Stage, db: str | None) -> int:
     return sum(score == scores[0] > 0 for score in scores)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m autograder.bench.large_class", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("--n", type=int, default=10_000, help="submissions (default 10000)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="time to grade one submission (default 0.3)")
-    parser.add_argument(
-        "--threads", type=int, default=200, help="grading threads (default 200: fifty machines, four each)"
-    )
-    parser.add_argument("--stage", default="save-and-reuse")
-    options = parser.parse_args()
-    if options.n < 100:
-        parser.error("the class needs at least 100 submissions")
-    use_one_thread()
-    exit_on_sigterm()
-    print(f"{options.n} submissions of {options.seconds:g} s each on {options.threads} threads, simulated:", flush=True)
+def report(stage: Stage, number: int, seconds: float = 0.3, threads: int = 200) -> Iterator[str]:
+    """Simulate, and tell the results. By default the threads of fifty machines, four each."""
+    yield f"{number} submissions of {seconds:g} s each on {threads} threads, simulated:"
     if why := why_none():
-        print(f"the gradebook is a file, with SQLite: {why}")
+        yield f"the gradebook is a file, with SQLite: {why}"
     database = contextlib.nullcontext(None) if why else local_postgresql(safe=True)
     with tempfile.TemporaryDirectory() as temporary, database as db:
-        found = simulate(Path(temporary), find_stage(options.stage), options.n, options.threads, options.seconds, db)
+        found = simulate(Path(temporary), stage, number, threads, seconds, db)
     memory = ", ".join(f"{mb:.0f} MB at {part:.0%}" for part, mb in found.mb.items())
-    print(f"{line(found.run)}; {memory}")
-    print(f"killed after {found.before} and run again: {found.wrong} lost or graded twice, {found.stored} have scores")
-    met = "met    " if found.run.parent <= GOAL_PARENT else "not met"
-    print(f"{met} parent: {1000 * found.run.parent:.1f} ms (goal: at most {1000 * GOAL_PARENT:.0f} ms)")
-
-
-if __name__ == "__main__":
-    from autograder.bench import large_class
-
-    large_class.main()  # through the module, so that child processes can unpickle what it defines
+    yield f"{found.run}; {memory}"
+    yield f"killed after {found.before} and run again: {found.wrong} lost or graded twice, {found.stored} have scores"
+    goal = Goal("parent", 1000 * GOAL_PARENT, 1000 * found.run.parent)
+    yield f"parent: {goal.value:.1f} ms a submission (goal: at most {goal.most:.0f} ms), {goal.verdict}"

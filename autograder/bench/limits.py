@@ -37,14 +37,19 @@ def pass_bytes(config: GPT2Config, n_seq: int) -> int:
     return 4 * (weights + 2 * config.n_layer * config.n_embd * n_seq)
 
 
-def matrix_flops() -> float:
-    """The speed of NumPy's product of large matrices, in operations a second."""
-    a, b = np.ones((1024, 3072), np.float32), np.ones((3072, 3072), np.float32)
-    return 2 * a.size * b.shape[1] / measure(lambda: a @ b, repeats=5).best
+class Machine:
+    """Measures the limits, in a process of its own (engine.py)."""
 
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
 
-def read_bytes(n_threads: int) -> float:
-    """The speed of reading a large array, in bytes a second: each thread finds the maximum of its part."""
-    parts = [np.ones(2**25, np.float32) for _ in range(n_threads)]  # 128 MiB each, more than any cache holds
-    with ThreadPoolExecutor(n_threads) as pool:
-        return sum(part.nbytes for part in parts) / measure(lambda: list(pool.map(np.max, parts)), repeats=9).best
+    def flops(self) -> float:
+        """The speed of NumPy's product of large matrices, in operations a second."""
+        a, b = np.ones((1024, 3072), np.float32), np.ones((3072, 3072), np.float32)
+        return 2 * a.size * b.shape[1] / measure(lambda: a @ b, repeats=5).best
+
+    def read(self) -> float:
+        """The speed of reading a large array, in bytes a second: each thread finds the maximum of its part."""
+        parts = [np.ones(2**25, np.float32) for _ in range(self._threads)]  # 128 MiB each, more than any cache holds
+        with ThreadPoolExecutor(self._threads) as pool:
+            return sum(part.nbytes for part in parts) / measure(lambda: list(pool.map(np.max, parts)), repeats=9).best

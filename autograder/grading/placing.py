@@ -89,14 +89,11 @@ def places_of(cells: list[SortedCell], places: list[Place], notes: Notes) -> Fou
 
     by_name = {p.name: p for p in solutions}
     by_id = {p.cell["id"]: p for p in solutions}
-    for role in ("solution", "code", "text"):
-        for cell in cells:
-            if cell.role == role:
-                take(cell, by_name.get(cell.cell.grade_id))
-    for role in ("solution", "code", "text"):
-        for cell in cells:
-            if cell.role == role:
-                take(cell, by_id.get(cell.cell.cell_id))
+    for known, key in ((by_name, "grade_id"), (by_id, "cell_id")):
+        for role in ("solution", "code", "text"):
+            for cell in cells:
+                if cell.role == role:
+                    take(cell, known.get(getattr(cell.cell, key)))
     recognized = []
     for cell in cells:
         defines = set(defined_names(cell.source)) if cell.runs and cell.cell.type == "code" else set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 
 from autograder.toolkit.threads import use_one_thread
 
@@ -19,7 +18,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m autograder.mutants", description=main.__doc__)
     parser.add_argument("stages", nargs="*", metavar="STAGE", help="only these (default: all)")
     parser.add_argument("--names", action="store_true", help="run all checks on each, for all names they give")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts to FILE")
     options = parser.parse_args()
     use_one_thread()  # before NumPy is imported
 
@@ -43,8 +41,6 @@ def main() -> int:
     except (SandboxMissing, SolutionFails) as error:
         print(error, file=sys.stderr)
         return 2
-    if options.json:
-        options.json.write_text(report.as_json(verdicts), encoding="utf-8")
     print(report.text(verdicts))
     print(f"\n{len(verdicts)} mutants in {time.monotonic() - started:.0f} s")
     doubts = (*report.doubtful_names(verdicts), *report.astray(verdicts))

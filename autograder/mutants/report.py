@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from autograder.judge.bugs import NOTHING_TO_JUDGE
 from autograder.mutants.hints import function_at
@@ -71,14 +68,6 @@ def astray(verdicts: Iterable[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
         for check, look in verdict.astray.items():
             yield f"{verdict.stage}  {verdict.id}  {check}: {' '.join(look.splitlines())}"
-
-
-def as_json(verdicts: Iterable[Verdict]) -> str:
-    """{stage: {id: verdict}}."""
-    by_stage: dict[str, dict[str, Any]] = {}
-    for verdict in verdicts:
-        by_stage.setdefault(verdict.stage, {})[verdict.id] = asdict(verdict)
-    return json.dumps(by_stage, indent=1) + "\n"
 
 
 def text(verdicts: list[Verdict]) -> str:

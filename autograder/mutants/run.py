@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from autograder.grading.grade import Limits, SubmissionResult, grade_submission
@@ -113,31 +114,23 @@ def graded_cells(cells: dict[str, str], functions: Iterable[str]) -> dict[str, s
 def grade_all(
     mutants: list[Mutant], every_check: bool, on_part: Callable[[list[Verdict]], None] = lambda verdicts: None
 ) -> list[Verdict]:
-    """The verdicts on the mutants, in their order; every_check also runs the checks after the first that is lost.
+    """The verdicts on the mutants, in their order, which is that of the stages.
 
-    on_part is called with the verdicts on each part. SandboxMissing without a sandbox; SolutionFails.
+    every_check also runs the checks after the first that is lost. on_part is called with the verdicts on each part.
+    SandboxMissing without a sandbox; SolutionFails.
     """
     isolation = find_isolation()
     isolation.expect(sandbox=True)
-    parts = [(part, every_check, isolation) for stage in _in_order(mutants) for part in _split(stage)]
+    parts = []
+    for _, neighbors in groupby(mutants, key=lambda mutant: mutant.stage):
+        own = list(neighbors)
+        parts += [(own[start : start + PART], every_check, isolation) for start in range(0, len(own), PART)]
     verdicts = []
     with multiprocessing.Pool(min(default_jobs(), len(parts))) as pool:
         for part in pool.imap(_grade_part, parts):
             on_part(part)
             verdicts += part
     return verdicts
-
-
-def _in_order(mutants: list[Mutant]) -> list[list[Mutant]]:
-    by_stage: dict[str, list[Mutant]] = {}
-    for mutant in mutants:
-        by_stage.setdefault(mutant.stage.name, []).append(mutant)
-    return list(by_stage.values())
-
-
-def _split(mutants: list[Mutant]) -> Iterator[list[Mutant]]:
-    for start in range(0, len(mutants), PART):
-        yield mutants[start : start + PART]
 
 
 def _grade_part(job: tuple[list[Mutant], bool, Isolation]) -> list[Verdict]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 CODE_STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 TEXT_STUB = "YOUR ANSWER HERE"
 
+_REGION = re.compile(rf"^([ \t]*){BEGIN}[ \t]*\n(.*?)^[ \t]*{END}[ \t]*$", re.MULTILINE | re.DOTALL)
 _UNSOLVED = re.compile(r"^[ \t]*# YOUR CODE HERE[ \t]*\n+[ \t]*raise NotImplementedError\b", re.MULTILINE)
 
 
@@ -35,30 +37,12 @@ def without_markers(source: str) -> str:
 
 def released(source: str, stub: str = CODE_STUB) -> str:
     """The cell as students get it, with each region replaced by the stub, as nbgrader's ClearSolutions does."""
-    lines: list[str] = []
-    inside = False
-    for line in source.split("\n"):
-        if BEGIN in line:
-            inside = True
-            indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + stub_line for stub_line in stub.split("\n")]
-        elif END in line:
-            inside = False
-        elif not inside:
-            lines.append(line)
-    return "\n".join(lines)
+    return _REGION.sub(lambda region: textwrap.indent(stub, region[1]), source)
 
 
 def inside(source: str) -> str:
     """The text inside the regions: a solution, or a rubric."""
-    lines: list[str] = []
-    is_inside = False
-    for line in source.split("\n"):
-        if line.strip() in (BEGIN, END):
-            is_inside = line.strip() == BEGIN
-        elif is_inside:
-            lines.append(line)
-    return "\n".join(lines)
+    return "\n".join(region[2].removesuffix("\n") for region in _REGION.finditer(source))
 
 
 def is_unsolved(source: str) -> bool:

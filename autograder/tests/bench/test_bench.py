@@ -265,7 +265,7 @@ def test_the_chat_model_is_measured_from_the_engines_answers(monkeypatch):
     class Fast:
         def __call__(self, *call):
             asked.append(call)
-            return [0.0] * 50 if call == ("logits",) else 7 if call == ("peak",) else 0.5
+            return [0.0] * 50 if call[0] == "logits" else 7 if call == ("peak",) else 0.5
 
     monkeypatch.setattr(chat, "peer_installed", lambda: False)
     monkeypatch.setattr(chat, "is_fetched", lambda name: False)

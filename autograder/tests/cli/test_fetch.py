@@ -24,9 +24,9 @@ REPO = "openai-community/gpt2"
 COMMAND = textwrap.dedent("""
     import huggingface_hub.constants
     from autograder.toolkit.model import config
-    from autograder.toolkit.model.load import _tiny_folder, read_config
+    from autograder.toolkit.model.load import load_model
     huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 100_000
-    config.PUBLISHED["gpt2"] = read_config(_tiny_folder())
+    config.PUBLISHED["gpt2"] = load_model("tiny").config
     from autograder.cli import main
     main()
 """)

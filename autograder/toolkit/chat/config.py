@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from autograder.toolkit.model.config import ModelError
+from autograder.toolkit.model.config import ModelError, expect_settings
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,7 @@ _FIXED = {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
 
 def config_from_hf(settings: Mapping[str, Any], source: str = "config.json") -> LlamaConfig:
     """The config of a Hugging Face config.json; ModelError where the file describes anything but a plain Llama."""
-    if settings.get("model_type") != "llama":
-        raise ModelError(f"{source}: model_type is {settings.get('model_type')!r}, and only 'llama' can be read")
-    for key, only in _FIXED.items():
-        if settings.get(key, only) != only:
-            raise ModelError(f"{source}: {key} is {settings[key]!r}, and only {only!r} can be computed")
+    expect_settings(settings, source, "llama", {key: (only,) for key, only in _FIXED.items()})
     rope = settings.get("rope_parameters") or settings.get("rope_scaling") or {}  # the new name, and the old one
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":

@@ -12,8 +12,7 @@ from autograder.toolkit.chat.config import SMOLLM2, LlamaConfig, config_from_hf
 from autograder.toolkit.chat.weights import LlamaWeights, is_copied, plain_name, weights_from_tensors
 from autograder.toolkit.memory import keep_freed_memory
 from autograder.toolkit.model.config import ModelError
-from autograder.toolkit.model.load import fetched_folder, is_fetched, read_json, weight_files
-from autograder.toolkit.model.safetensors_file import map_tensors
+from autograder.toolkit.model.load import fetched_folder, is_fetched, read_json, read_tensors, weight_files
 from autograder.toolkit.threads import suit_threads
 
 CHAT_MODELS = {"smollm2": SMOLLM2}
@@ -58,11 +57,12 @@ def _tensors(paths: list[Path]) -> dict[str, np.ndarray]:
     """The tensors in the files. Those that will be copied are in a mapping of their own, which ends with them, so that
     the pages they were read from do not stay in this process's memory.
     """
-    tensors: dict[str, np.ndarray] = {}
-    for path in paths:
-        tensors |= map_tensors(path, is_copied, widen_bfloat16=True)
-        tensors |= map_tensors(path, lambda name: bool(plain_name(name)) and not is_copied(name), widen_bfloat16=True)
-    return tensors
+    copied = read_tensors(paths, wanted=is_copied, widen_bfloat16=True)
+    return copied | read_tensors(paths, wanted=_is_mapped, widen_bfloat16=True)
+
+
+def _is_mapped(name: str) -> bool:
+    return plain_name(name) is not None and not is_copied(name)
 
 
 def _kept_as_float32(config: LlamaConfig, paths: list[Path], tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -55,25 +55,28 @@ GPT2_XL = _published(48, 25, 1600)  # 1,558 million
 
 PUBLISHED = {"gpt2": GPT2_SMALL, "gpt2-medium": GPT2_MEDIUM, "gpt2-large": GPT2_LARGE, "gpt2-xl": GPT2_XL}
 
-# Settings that change the numbers, the values that are GPT-2's, and what `transformers` assumes when they are absent.
-_FIXED: dict[str, tuple[tuple[Any, ...], Any]] = {
-    "activation_function": (("gelu_new", "gelu_pytorch_tanh"), "gelu_new"),
-    "layer_norm_epsilon": ((1e-5,), 1e-5),
-    "scale_attn_weights": ((True,), True),
-    "scale_attn_by_inverse_layer_idx": ((False,), False),
-    "add_cross_attention": ((False,), False),
+# Settings that change the numbers, and the values that can be computed; the first is assumed where one is absent.
+_FIXED: dict[str, tuple[Any, ...]] = {
+    "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+    "layer_norm_epsilon": (1e-5,),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
+    "add_cross_attention": (False,),
 }
+
+
+def expect_settings(settings: Mapping[str, Any], source: str, model_type: str, fixed: Mapping[str, tuple]) -> None:
+    """Raise ModelError if a config.json is of another type of model, or has a setting that cannot be computed."""
+    for key, allowed in {"model_type": (model_type,), **fixed}.items():
+        value = settings.get(key, None if key == "model_type" else allowed[0])
+        if value not in allowed:
+            what = "read" if key == "model_type" else "computed"
+            raise ModelError(f"{source}: {key} is {value!r}, and only {allowed[0]!r} can be {what}")
 
 
 def config_from_hf(settings: Mapping[str, Any], source: str = "config.json") -> GPT2Config:
     """The config in a Hugging Face config.json; raises ModelError if it describes anything but a plain GPT-2."""
-    model_type = settings.get("model_type")
-    if model_type != "gpt2":
-        raise ModelError(f"{source}: model_type is {model_type!r}, and only 'gpt2' can be read")
-    for key, (allowed, default) in _FIXED.items():
-        value = settings.get(key, default)
-        if value not in allowed:
-            raise ModelError(f"{source}: {key} is {value!r}, and GPT-2 as taught here has {allowed[0]!r}")
+    expect_settings(settings, source, "gpt2", _FIXED)
     sizes = {}
     for name, keys in {
         "n_layer": ("n_layer",),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograder.toolkit.memory import keep_freed_memory
-from autograder.toolkit.model.config import PUBLISHED, GPT2Config, ModelError, chosen_model, config_from_hf
+from autograder.toolkit.model.config import PUBLISHED, ModelError, chosen_model, config_from_hf
 from autograder.toolkit.model.safetensors_file import map_tensors
 from autograder.toolkit.model.weights import Weights, plain_name, weights_from_tensors
 from autograder.toolkit.threads import suit_threads
@@ -99,14 +99,10 @@ def _tiny_folder() -> Path:
 
 def load_folder(folder: Path) -> Weights:
     """The weights of a Hugging Face GPT-2 folder; every failure is a ModelError that names the file."""
-    config = read_config(folder)
-    tensors: dict[str, np.ndarray] = {}
+    path = folder / "config.json"
+    config = config_from_hf(read_json(path), source=str(path))
     paths = weight_files(folder)
-    for path in paths:
-        for name, array in map_tensors(path, wanted=lambda name: plain_name(name) is not None).items():
-            if name in tensors:
-                raise ModelError(f"{path}: {name} is also in another file of the model")
-            tensors[name] = array
+    tensors = read_tensors(paths, wanted=lambda name: plain_name(name) is not None)
     where = paths[0] if len(paths) == 1 else folder
     widened = sum(array.dtype == np.float16 for array in tensors.values())
     note = f"{widened} of {len(tensors)} tensors widened from float16" if widened else ""
@@ -119,9 +115,15 @@ def load_folder(folder: Path) -> Weights:
     return weights
 
 
-def read_config(folder: Path) -> GPT2Config:
-    path = folder / "config.json"
-    return config_from_hf(read_json(path), source=str(path))
+def read_tensors(paths: list[Path], **options: Any) -> dict[str, np.ndarray]:
+    """The tensors of all files; options: of map_tensors."""
+    tensors: dict[str, np.ndarray] = {}
+    for path in paths:
+        for name, array in map_tensors(path, **options).items():
+            if name in tensors:
+                raise ModelError(f"{path}: {name} is also in another file of the model")
+            tensors[name] = array
+    return tensors
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -129,14 +130,8 @@ def tensors_of(weights: Weights) -> dict[str, np.ndarray]:
     """Every array under its Hugging Face name, without the `transformer.` prefix, in the order of tensor_shapes."""
     tensors = {"wte.weight": weights.wte, "wpe.weight": weights.wpe}
     for i, block in enumerate(weights.blocks):
-        for part, node in (
-            ("ln_1", block.ln_1),
-            ("attn.c_attn", block.attn.c_attn),
-            ("attn.c_proj", block.attn.c_proj),
-            ("ln_2", block.ln_2),
-            ("mlp.c_fc", block.mlp.c_fc),
-            ("mlp.c_proj", block.mlp.c_proj),
-        ):
+        for part in ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"):
+            node = attrgetter(part)(block)
             tensors[f"h.{i}.{part}.weight"], tensors[f"h.{i}.{part}.bias"] = node.weight, node.bias
     tensors["ln_f.weight"], tensors["ln_f.bias"] = weights.ln_f.weight, weights.ln_f.bias
     return tensors
