@@ -43,12 +43,13 @@ def served(course, store, model, ids, context=CONTEXT):
 
 @pytest.mark.parametrize(
     "held",
-    ["__import__('os').getpid()", "__import__('time').strftime('%Y')", "__import__('os').getcwd()", "{*context}"],
+    ["os.getpid()", "time.strftime('%Y')", "os.getcwd()", "{*context}"],
 )
 def test_keys_that_hold_something_of_their_process_are_found_out_in_a_new_one(held, tmp_path):
     given = tmp_path / "given.py"
     given.write_text(given_source(find_stage(STAGE)), encoding="utf-8")
-    cell = solved_cells(STAGE)["block-keys"].replace("json.dumps(context, sort_keys=True)", f"str([context, {held}])")
+    solved_cell = solved_cells(STAGE)["block-keys"]
+    cell = "import os, time\n" + solved_cell.replace("json.dumps(context, sort_keys=True)", f"str([context, {held}])")
     cells = [*setup_cells(STAGE), Cell("block-keys", cell)]
     assert run_check(find_check(KEYS), local_student(changed(STAGE, sources=[cell])), 0).passed
     result = grade_submission(cells, find_stage(STAGE), 0, given, checks=[find_check(KEYS)])
