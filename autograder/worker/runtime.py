@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 import types
+import weakref
 from typing import Any, ClassVar
 
 import numpy as np
@@ -230,11 +231,13 @@ class Runtime:
 
     def _op_keep(self, request):
         value = arrived(request["value"], self)
-        gone = id(self.handles.pop(request.get("replaced"), None))
-        copies = [object.__new__(type(value)) for _ in range(100)]  # one of them gets the place of the released object
-        copy = next((one for one in copies if id(one) == gone), copies[0])
-        copy.__dict__.update(value.__dict__)
-        return {"value": self._keep(copy)}
+        kept = self.handles.pop(request.get("replaced"), None)
+        # A new object often gets the id() of a released one. If nothing else refers to it, it can stand for the new one.
+        if kept is None or sys.getrefcount(kept) > 2 or weakref.getweakrefcount(kept):
+            kept = object.__new__(type(value))
+        kept.__dict__.clear()
+        kept.__dict__.update(value.__dict__)
+        return {"value": self._keep(kept)}
 
     # Caches
 
