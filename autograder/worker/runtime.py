@@ -232,7 +232,7 @@ class Runtime:
     def _op_keep(self, request):
         value = arrived(request["value"], self)
         kept = self.handles.pop(request.get("replaced"), None)
-        # A new object often gets the id() of a released one. If nothing else refers to it, it can stand for the new one.
+        # A new object often gets the id() of a released one. If nothing else refers to it, it stands for the new one.
         if kept is None or sys.getrefcount(kept) > 2 or weakref.getweakrefcount(kept):
             kept = object.__new__(type(value))
         kept.__dict__.clear()
