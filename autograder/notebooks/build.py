@@ -119,7 +119,8 @@ def _cell_id(cell: ScriptCell, taken: set[str]) -> str:
     """The mark's value, or a hash of the text, which does not depend on where the cell is."""
     base = cell.name or f"{cell.kind}-{hashlib.sha256(cell.source.encode()).hexdigest()[:10]}"
     ids = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
-    taken.add(chosen := next(each for each in ids if each not in taken))
+    chosen = next(each for each in ids if each not in taken)
+    taken.add(chosen)
     return chosen
 
 

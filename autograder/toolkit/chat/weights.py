@@ -13,7 +13,7 @@ import numpy as np
 
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.model.config import ModelError
-from autograder.toolkit.model.weights import Node, named_tensors
+from autograder.toolkit.model.weights import Node, named_tensors, read_only
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,7 +131,7 @@ def _together(layers: list[list[np.ndarray]]) -> list[np.ndarray]:
     """
     matrices = [matrix for _, q, k, v, o, _, gate, up, _ in layers for matrix in (q, k, v, o, gate, up)]
     whole = np.concatenate(matrices, dtype=np.float32)
-    return np.split(np.asarray(memoryview(whole).toreadonly()), len(layers))
+    return np.split(read_only(whole), len(layers))
 
 
 def replace_tensor(weights: LlamaWeights, name: str, array: np.ndarray) -> LlamaWeights:

@@ -67,11 +67,13 @@ _FIXED: dict[str, tuple[Any, ...]] = {
 
 def expect_settings(settings: Mapping[str, Any], source: str, model_type: str, fixed: Mapping[str, tuple]) -> None:
     """Raise ModelError if a config.json is of another type of model, or has a setting that cannot be computed."""
-    for key, allowed in {"model_type": (model_type,), **fixed}.items():
-        value = settings.get(key, None if key == "model_type" else allowed[0])
+    found = settings.get("model_type")
+    if found != model_type:
+        raise ModelError(f"{source}: model_type is {found!r}, and only {model_type!r} can be read")
+    for key, allowed in fixed.items():
+        value = settings.get(key, allowed[0])
         if value not in allowed:
-            what = "read" if key == "model_type" else "computed"
-            raise ModelError(f"{source}: {key} is {value!r}, and only {allowed[0]!r} can be {what}")
+            raise ModelError(f"{source}: {key} is {value!r}, and only {allowed[0]!r} can be computed")
 
 
 def config_from_hf(settings: Mapping[str, Any], source: str = "config.json") -> GPT2Config:

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from autograder.toolkit.model.config import GPT2Config
-from autograder.toolkit.model.weights import Weights, tensor_shapes, weights_from_tensors
+from autograder.toolkit.model.weights import Weights, read_only, tensor_shapes, weights_from_tensors
 
 
 def random_model(config: GPT2Config, seed: int) -> Weights:
@@ -39,7 +39,7 @@ def draw(seed: int, tensors: Sequence[tuple[str, tuple[int, ...], float, float]]
     ends = list(accumulate(math.prod(shape) for _, shape, _, _ in tensors))
     drawn = np.random.Generator(np.random.PCG64(seed)).random(ends[-1], dtype=np.float32)  # spread 1 / sqrt(12)
     drawn -= np.float32(0.5)
-    fixed = np.frombuffer(memoryview(drawn).toreadonly(), np.float32)
+    fixed = read_only(drawn)
     arrays, begin = {}, 0
     for (name, shape, spread, center), end in zip(tensors, ends, strict=True):
         part = drawn[begin:end]

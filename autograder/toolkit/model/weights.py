@@ -27,6 +27,11 @@ def immutable(array: np.ndarray) -> np.ndarray:
     return np.frombuffer(np.asarray(array, np.float32).tobytes(), np.float32).reshape(array.shape)
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view of the array that nobody can make writable; through the array itself the numbers can still change."""
+    return np.asarray(memoryview(array).toreadonly())
+
+
 def _in_immutable_memory(array: np.ndarray) -> bool:
     owner: Any = array
     while isinstance(owner, np.ndarray):
