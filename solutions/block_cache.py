@@ -22,11 +22,7 @@
 # **Time.** About five hours. This stage is optional: it goes further than the five before.
 #
 # **What you should know.** Saving and reusing a prefix (stage 4), and how reuse fails (stage 5). What they built is in
-# `given.py`. `autograder.glossary("tenant")` in a cell explains a term, and `autograder.glossary()` shows all of them.
-#
-# **How to work.** As before: replace the lines under `# YOUR CODE HERE`, run the cell, then run the check cells under
-# it. Before most charts there is a guess. Enter yours first; it is worth no points, and tells you what you did not
-# know.
+# `given.py`. `autograder.glossary("tenant")` explains a term. Before most charts there is a guess: enter yours first.
 
 # %% setup="imports"
 import hashlib
@@ -85,6 +81,14 @@ def cache_of(run, n_layer):
 def as_it_is(rows):
     return rows
 
+
+# %% [markdown]
+# The switch from stage 1, for all cells with a model: with `MODEL = "gpt2"` they use the real GPT-2, where it was
+# fetched, and charts of measured times take minutes.
+
+# %% tags=["chart"]
+MODEL = None  # or "gpt2"
+weights, tokenizer = autograder.load_both(MODEL)
 
 # %% [markdown]
 # ## 1. Why whole entries are not enough
@@ -783,6 +787,21 @@ autograder.charts.bar_chart(
     note="12 layers, 64 numbers a head, float32; int8 without its scales.",
 ).show()  # fmt: skip
 share.beside(whole / n_bytes["2 heads, in int8"])
+
+# %% [markdown]
+# ## Show a friend
+#
+# Let a friend write three prompts. Which of their blocks has your store served before?
+
+# %% tags=["chart"]
+texts = "Who killed the king, my lord?", "Who killed the king's brother?", "Who is the queen?"
+store, reused = new_store(block_size=4), {}
+asked = {f"prompt {i}": tokenizer.encode(text) for i, text in enumerate(texts, 1)}
+for name, ids in asked.items():
+    reused[name] = len(store.match(ids, context_of()))
+    serve(store, ids, weights, context_of())
+pieces = {name: tokenizer.tokens(ids) for name, ids in asked.items()}
+autograder.block_charts.block_strip(pieces, 4, reused=reused, title="Three prompts through one store")
 
 # %% [markdown]
 # ## Find the bug

@@ -21,8 +21,8 @@
 #
 # **Time.** About five hours. This stage is optional.
 #
-# **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` in a cell
-# explains a term, and `autograder.glossary()` shows all of them.
+# **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` explains a
+# term.
 #
 # **The model.** Sections 1 and 2, the class `Chat` in section 3, and all checks work on a small random model. From
 # "Eight turns" on, the real one is used. Fetch it once, in a terminal:
@@ -539,17 +539,6 @@ if real:
     print(*chat.log, sep="\n")
 
 # %% [markdown]
-# ### Talk to it
-#
-# Type a message and press Send. Under each answer you see how much of the prompt was reused, and how long the first
-# token would have taken without reuse. The switch turns the reuse off and on.
-
-# %% tags=["chart"]
-chat_lab.ChatRoom(Chat, *real) if real else None
-
-# %% [markdown]
-# It is a small model, and it makes things up. That is not what this course is about.
-#
 # ## 4. The three failures, for real
 #
 # In stage 5 the failures were reproduced with token counts that come from practice. Here they are with this model's
@@ -702,6 +691,16 @@ autograder.question("chat-model", 1)
 
 # %% tags=["chart"]
 autograder.question("chat-model", 2)
+
+# %% [markdown]
+# ## Show a friend
+#
+# Let a friend type a message and press Send. Under each answer stands how much of the prompt was reused, and how long
+# the first token would have taken without reuse. The switch turns the reuse off and on. It is a small model, and it
+# makes things up.
+
+# %% tags=["chart"]
+chat_lab.ChatRoom(Chat, *real) if real else None
 
 # %% [markdown]
 # You have written the inference of a real chat model, and you know what its cache is worth and how it is lost.

@@ -23,8 +23,7 @@
 # of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
 #
 # **Time:** about 5 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
-# they built is in `given.py`. `autograder.glossary("tenant")` in a cell explains
-# a term, and `autograder.glossary()` shows all of them.
+# they built is in `given.py`. `autograder.glossary("tenant")` explains a term.
 
 # %% setup="imports"
 import hashlib
@@ -1322,6 +1321,19 @@ autograder.question("failure-modes", 1)
 
 # %% tags=["chart"]
 autograder.question("failure-modes", 2)
+
+# %% [markdown]
+# ## Show a friend
+#
+# Let a friend change one character of the passage, anywhere, while you look away. Your line finds it.
+
+# %% tags=["chart"]
+changed = PASSAGE.replace("winter", "Winter")  # your friend's change
+stored, live = tokenizer.encode(PASSAGE), tokenizer.encode(changed)
+common = longest_common_prefix(stored, live)
+print(explain_miss(stored, live))
+print("the same up to:", repr(tokenizer.decode(live[:common])[-40:]))
+print(f"{len(live) - common} of {len(live)} tokens are computed again")
 
 # %% [markdown]
 # This is the last required stage. You have written GPT-2's inference, given it a memory, saved

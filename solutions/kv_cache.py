@@ -22,11 +22,9 @@
 # **Time.** About three hours.
 #
 # **What you should know.** Stage 1: queries, keys and values, heads, the causal mask. The functions you wrote there
-# are in `given.py`, solved, so nothing depends on how far you got. `autograder.glossary("clone")` in a cell explains a
-# term, and `autograder.glossary()` shows all of them.
+# are in `given.py`, solved, so nothing depends on how far you got. `autograder.glossary("clone")` explains a term.
 #
-# **How to work.** As before: read from the top, replace the lines under `# YOUR CODE HERE`, run the cell, then run the
-# check cell under it. In a class there are several such places, one in each method.
+# **How to work.** As before. In a class there are several places with `# YOUR CODE HERE`, one in each method.
 
 # %% setup="imports"
 import numpy as np
@@ -147,11 +145,19 @@ autograder.attention_charts.changed_keys(change, layers, tokenizer.tokens(token_
 # result.
 
 # %% tags=["chart"]
+untouched = autograder.guess(
+    "Which rows of the result stay as they were?",
+    choices=["the last", "the first and the last", "the first half", "all"],
+)
+untouched
+
+# %% tags=["chart"]
 q, k, v = queries_keys_values(token_ids, layer=5)
 spoiled = np.random.default_rng(0).normal(size=q.shape).astype(np.float32)
 spoiled[:, -1] = q[:, -1]
 difference = abs(attention_weights(q, k) @ v - attention_weights(spoiled, k) @ v).max(axis=(0, 2))
 print("change of each row of the result:", difference.round(3))
+untouched.beside("the first and the last")
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -623,6 +629,24 @@ autograder.cost_charts.text_in_memory(lengths, bills)
 #
 # </details>
 #
+# ## Show a friend
+#
+# Put a sentence of your friend's into the cell, and let your friend guess. (Other models cut it into a few tokens more
+# or less.)
+
+# %% tags=["chart"]
+heavier = autograder.guess("A sentence's cache in Llama 2 7B has how many times its bytes?", unit="times")
+heavier
+
+# %% tags=["chart"]
+sentence = "The king is dead, and the queen will reign."
+n_tokens = len(tokenizer.encode(sentence))
+rows = [{"what": "the sentence itself", "bytes": len(sentence.encode())}]
+rows += [{"what": f"its cache in {name}", "bytes": n_tokens * n} for name, n in bytes_a_token.items()]
+_ = autograder.live_table(rows)
+heavier.beside(rows[3]["bytes"] / rows[0]["bytes"])
+
+# %% [markdown]
 # ## Find the bug
 #
 # Play with somebody else's code, then choose the cause. You are told at once whether it fits, and why.

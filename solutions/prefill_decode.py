@@ -23,11 +23,9 @@
 #
 # **What you should know.** Stage 1: the block, positions, logits. Stage 2: what a `LayerCache` holds, and that
 # `attend` takes its queries to be the *last* cached positions. Both stages are here, solved, in `given.py`, so it does
-# not matter how far you got with them. `autograder.glossary("chunk")` in a cell explains a term, and
-# `autograder.glossary()` shows all of them.
+# not matter how far you got with them. `autograder.glossary("chunk")` explains a term.
 #
-# **How to work.** Read from the top, write your code where a cell says `# YOUR CODE HERE`, and run the check cells
-# below it. Cells that draw charts or print something are yours to change; they are worth no points.
+# **How to work.** As before.
 
 # %% setup="imports"
 import numpy as np

@@ -23,12 +23,9 @@
 # **Time.** About five hours.
 #
 # **What you should know.** The KV cache (stage 2), and prefill and decode (stage 3). You need not have finished them:
-# `given.py`, beside this notebook, holds their functions. `autograder.glossary("prefix")` in a cell explains a term,
-# and `autograder.glossary()` shows all of them.
+# `given.py`, beside this notebook, holds their functions. `autograder.glossary("prefix")` explains a term.
 #
-# **How to work.** Read from the top. Where a cell says `# YOUR CODE HERE`, replace the two lines below the docstring
-# with your code, run the cell, then run the check cells under it. Cells that draw or print something are yours to
-# change; they are worth no points.
+# **How to work.** As before.
 
 # %% setup="imports"
 import copy

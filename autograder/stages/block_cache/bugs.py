@@ -44,7 +44,8 @@ MATCH_IS_NO_USE = define(
 ROOT_EVICTED = define(
     "root-evicted",
     "a block evicted before those that continue it",
-    "It evicts a block that others continue, and these can never be found again: take leaves only.",
+    "It evicts a block that others continue, and these can never be found again: take leaves only. Where the oldest "
+    "block is taken, match and put have to mark a run from its last block to its first.",
     look="which block is evicted",
 )
 SHARES_THE_CACHE = define(

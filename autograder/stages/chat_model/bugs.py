@@ -190,6 +190,12 @@ IDS_ASSUMED = define(
     "can be others.",
     look="how many rows are reused",
 )
+NOTHING_LEFT = define(
+    "chat-nothing-left",
+    "all ids of a known prompt reused",
+    "Logits come from computing a token: when all ids of the prompt are known, leave the last one to compute.",
+    look="how many rows are reused",
+)
 LAST_ID_COUNTED = define(
     "chat-last-id-counted",
     "the last new id counts as cached",

@@ -11,6 +11,7 @@ import numpy as np
 
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count, tokens
+from autograder.judge.student_error import StudentError
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model.llama import KV
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
@@ -148,6 +149,16 @@ def send(student, chat, text, model):
     return student.counted_method(chat, "send", text, N_NEW, n_layer=model.config.n_layer)[:2]
 
 
+def answered(student, chat, text, model, prop, bug=None):
+    """The new ids for a message that must not be refused: where it is, the failure names the case by `prop`."""
+    try:
+        return send(student, chat, text, model)[0]
+    except StudentError as error:
+        if not error.refusal:
+            raise
+        raise Failure(error.sentence, bug, prop=prop) from None
+
+
 @check("A conversation with reuse says the same for less work", points=2)
 def chat_reuse(student, cases):
     """A conversation has the same ids with reuse and without, and with it only what is new goes through the model."""
@@ -217,7 +228,7 @@ def again(student, cases):
     ):
         student.method(chat, "__setattr__", "reuse", reuse, returns="none")
         student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
-        new_ids, _ = send(student, chat, turn.text, talk.model)
+        new_ids = answered(student, chat, turn.text, talk.model, prop, own.NOTHING_LEFT if reuse else None)
         expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
         reused, right = reused_last(student, chat), turn.prompt - 1 if reuse else 0
         if reused != right:
@@ -235,10 +246,11 @@ def taken_back(student, cases):
     messages = student.attribute(chat, "messages", returns="handle")
     for _ in range(2):
         student.method(messages, "pop", returns="none")
-    new_ids, _ = send(student, chat, second.text, talk.model)
+    prop = "The prompt is made of messages as they are."
+    new_ids = answered(student, chat, second.text, talk.model, prop)
     if new_ids != second.new_ids or reused_last(student, chat) != second.prompt - 1:
         detail = "A turn was taken out of messages and sent again, and this was not the same prompt, all of it known."
-        raise Failure(detail, prop="The prompt is made of messages as they are.")
+        raise Failure(detail, prop=prop)
 
 
 def reused_last(student, chat):
@@ -267,8 +279,9 @@ def refused(student, cases):
     first, second = talk.turns
     fills = "x" * (SHAPE.n_ctx - second.prompt + len(second.text))  # its prompt takes the whole context
     chat, just = begin(student, talk.model, True), SHAPE.n_ctx + 1 - N_NEW - first.prompt + len(first.text)
-    if len(send(student, chat, "x" * just, talk.model)[0]) != N_NEW:
-        raise Failure(f"There are not {N_NEW} new ids.", prop="What just fits into n_ctx is answered.")
+    prop = "What just fits into n_ctx is answered: the last of n_new ids is not fed."
+    if len(answered(student, chat, "x" * just, talk.model, prop)) != N_NEW:
+        raise Failure(f"There are not {N_NEW} new ids.", prop=prop)
     for texts, cleared in (
         (["long " * 100], False),
         (["long " * 100, "again " * 90], False),

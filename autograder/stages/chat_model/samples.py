@@ -470,7 +470,7 @@ WRONG = [
     wrong("answer-stripped", "the answer without blanks at its ends is the message", "chat",
           "self.tokenizer.decode(new_ids)}", "self.tokenizer.decode(new_ids).strip()}", *_CHAT),
     wrong("nothing-left", "all ids of a known prompt are reused", "chat", "min(common, len(prompt_ids) - 1)", "common",
-          "chat-reuse"),
+          "chat-reuse", bug="chat-nothing-left"),
     wrong("minutes", "the time as a ratio", "chat", "time.perf_counter() - begin", "1e9 + begin", "chat-log"),
     wrong("refused-stays", "a refused message stays", "chat",
           'messages = [*self.messages, {"role": "user", "content": text}]',
