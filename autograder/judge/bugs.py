@@ -127,8 +127,8 @@ QKV_ORDER = define(
 QKV_BY_HEADS = define(
     "qkv-by-heads",
     "Q, K, V cut out of each head",
-    "It looks as if c_attn's result were cut into heads first, and each head into q, k and v: it holds all queries, "
-    "then all keys, then all values, so cut it in three first.",
+    "It looks as if c_attn's result were cut into heads or features first, and each of them into q, k and v: it holds "
+    "all queries, then all keys, then all values, so cut it in three first.",
     look="the order of queries, keys and values",
 )
 HEADS_MERGED_WRONG = define(
@@ -149,6 +149,12 @@ C_PROJ_MISSING = define(
     "c-proj-missing",
     "no c_proj after attention",
     "It looks as if the merged heads were returned as they are: c_proj, a weight and a bias, comes after them.",
+    look="what becomes of the merged heads",
+)
+C_PROJ_BIAS = define(
+    "c-proj-bias",
+    "c_proj's bias left out or doubled",
+    "It looks as if the bias of attention's c_proj had been left out, or added twice: it is added once.",
     look="what becomes of the merged heads",
 )
 BIASES_MISSING = define(
@@ -195,6 +201,12 @@ NO_FINAL_LAYER_NORM = define(
     "no-final-layer-norm",
     "no final layer norm",
     "It looks as if ln_f was left out before the logits.",
+    look="the layer norms",
+)
+FINAL_NORM_TWICE = define(
+    "final-norm-twice",
+    "final layer norm applied twice",
+    "It looks as if ln_f was applied twice before the logits.",
     look="the layer norms",
 )
 FIRST_TOKEN_LOGITS = define(

@@ -107,6 +107,11 @@ def _split_by_heads(qkv, n_head):
     return qkv.reshape(len(qkv), n_head, 3, -1).transpose(2, 1, 0, 3)
 
 
+def _split_by_features(qkv, n_head):
+    """Each head's part of [n_seq, 3 * n_embd] as features of q, k and v in turn."""
+    return qkv.reshape(len(qkv), n_head, -1, 3).transpose(3, 1, 0, 2)
+
+
 def _split_in_order(order):
     return lambda qkv, n_head: [right.split_heads(qkv, n_head)[order.index(part)] for part in "qkv"]
 
@@ -118,6 +123,7 @@ def _merge_in_order(order):
 HEADS = {
     **{f"qkv-{order}": {"split_heads": _split_in_order(order)} for order in ("qvk", "kqv", "kvq", "vqk", "vkq")},
     "qkv-by-heads": {"split_heads": _split_by_heads},
+    "qkv-by-features": {"split_heads": _split_by_features},
     "heads-split-wrong": {"split_heads": _split_by_reshape},
     **{
         f"heads-merged-{order}": {"merge_heads": _merge_in_order(order)}
@@ -191,6 +197,14 @@ def _without_biases(block):
     return _with(block, attn=bare(block.attn), mlp=bare(block.mlp))
 
 
+def _with_c_proj_bias(times):
+    def changed(block):
+        c_proj = block.attn.c_proj
+        return _with(block, attn=_with(block.attn, c_proj=_with(c_proj, bias=times * c_proj.bias)))
+
+    return changed
+
+
 def _without_c_proj(block):
     nothing = SimpleNamespace(weight=np.eye(len(block.attn.c_proj.weight)), bias=0.0)
     return _with(block, attn=_with(block.attn, c_proj=nothing))
@@ -206,10 +220,12 @@ VARIANTS: dict[str, dict[str, Callable]] = {  # parts of the reference, and thei
     **{name: {"block_of": function} for name, function in BLOCKS.items()},
     "gelu-missing": {"gelu": lambda x: x},
     "gelu-last": {"gelu": lambda x: x, "block_of": _gelu_last},
+    "final-norm-twice": {"logits_of": lambda x, ln_f, wte: ln_f(ln_f(x)) @ wte.T},
     "no-final-layer-norm": {"logits_of": lambda x, ln_f, wte: x @ wte.T},
     "positions-missing": {"weights": _without_positions},
     "layers-sorted-as-text": {"weights": _layers_as_text},
     "biases-missing": {"weights": _in_blocks(_without_biases)},
+    **{f"c-proj-bias-{times}": {"weights": _in_blocks(_with_c_proj_bias(times))} for times in (0, 2)},
     "c-proj-missing": {"weights": _in_blocks(_without_c_proj)},
     "norm-parts-exchanged": {"layer_norm": lambda x, weight, bias: right.layer_norm(x, bias, weight)},
 }

@@ -46,13 +46,13 @@ STAGES = (
         version=8,
     ),
     Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=5),
-    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=8),
+    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=9),
     Stage(
         "save-and-reuse",
         4,
         "Save and reuse a prefix cache",
         ("save_prefix_cache", "generate_with_prefix", "write_prefix_cache", "read_prefix_cache"),
-        version=13,
+        version=14,
     ),
     Stage(
         "failure-modes",
@@ -66,14 +66,14 @@ STAGES = (
         6,
         "A store of blocks",
         ("block_keys", "BlockStore", "serve", "quantize", "dequantize"),
-        version=11,
+        version=12,
     ),
     Stage(
         "chat-model",
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=12,
+        version=13,
     ),
 )
 

@@ -48,6 +48,13 @@ ROOT_EVICTED = define(
     "block is taken, match and put have to mark a run from its last block to its first.",
     look="which block is evicted",
 )
+STORES_SHARE = define(
+    "stores-share",
+    "two stores share their blocks",
+    "A dict in the class, in the module or among the defaults of __init__ is made once, for all stores: make it in "
+    "__init__.",
+    look="where the blocks are kept",
+)
 SHARES_THE_CACHE = define(
     "shares-the-cache",
     "blocks are views of the caller's cache",

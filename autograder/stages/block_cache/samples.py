@@ -496,6 +496,9 @@ WRONG = [
           ((SERVE, "    return logits", "    return logits.argmax()"),), (EQUAL, APART)),
     Wrong("prompt-cut", "A prompt that is too long is cut.", ((SERVE, "    cache = cache_of(",
           "    prompt_ids = prompt_ids[-weights.config.n_ctx :]\n    cache = cache_of("),), (APART,)),
+    Wrong("one-dict-of-all-stores", "Each new store empties a dict that all of them use.",
+          ((STORE, "class BlockStore:", "kept = {}\n\n\nclass BlockStore:"),
+           (STORE, "self.blocks = {}", "self.blocks = kept\n        kept.clear()")), (OWN,), "stores-share"),
     # int8
     Wrong("one-scale", "One scale for the whole array.",
           ((INT8, "np.abs(array).max(axis=-1, keepdims=True)", "np.abs(array).max(keepdims=True)"),), (BLOCKS,)),

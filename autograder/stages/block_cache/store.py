@@ -174,9 +174,11 @@ def store_keeps_its_own(student: Student, cases: Cases) -> None:
     rows = kv_of([*ids, *ids], "a", SHAPE)  # the cache holds more than the prompt
     expected = blocks_of(rows, SIZE, N_BLOCKS)
 
-    store = make_store(student, 8, SIZE)
+    store, other = (make_store(student, 8, SIZE) for _ in range(2))
     cache = make_cache(student, rows)
     student.method(store, "put", *asked, cache, returns="none")
+    if student.length(other):
+        raise Failure("What was put into one store is in another one, too.", bugs.STORES_SHARE)
     if not same_rows(student.method(store, "match", *asked), expected):
         raise Failure("match gives other rows than those that were put in.")
     layers = student.attribute(cache, "layers", returns="handle")

@@ -12,7 +12,7 @@ from autograder.judge.plurals import count
 from autograder.judge.variants import MASK_TOO_SMALL
 from autograder.stages.chat_model import bugs as own
 from autograder.stages.chat_model import llama
-from autograder.stages.chat_model.llama_cases import llamas
+from autograder.stages.chat_model.llama_cases import deep_llama, llamas
 from autograder.stages.chat_model.shared import CLOSE
 from autograder.stages.forward_pass.bugs import FINITE_MASKS
 
@@ -22,7 +22,7 @@ def grouped_heads(student, cases):
     """Query head h attends, causally, to key head h // (n_head // n_kv_head)."""
     sweep = Sweep()
     for i, (n_seq, n_query) in enumerate(((1, 1), (9, 1), (7, 3), (12, 12), (18, 5), (70, 70), (320, 3), (300, 261))):
-        model = llamas(cases)[i % 3]
+        model = deep_llama(cases) if n_seq == 320 else llamas(cases)[i % 3]
         c, rng = model.config, cases.rng("qkv", n_seq, n_query)
         q = rng.standard_normal((c.n_head, n_query, c.head_dim)).astype(np.float32)
         kv = [rng.standard_normal((c.n_kv_head, n_seq, c.head_dim)).astype(np.float32) for _ in range(2)]

@@ -19,8 +19,8 @@ SHAPES = (
     LlamaConfig(3, 4, 2, n_embd=40, n_inner=54, n_ctx=19, n_vocab=61, rope_theta=5000.0, norm_eps=1e-3, tied=False),
     LlamaConfig(5, 6, 2, n_embd=48, n_inner=70, n_ctx=26, n_vocab=53, rope_theta=80.0, norm_eps=1e-5),
 )
-# One layer more than SmolLM2-135M has, whose 30 code may hold a copy of; and ids past 8 bits.
-DEEP_SHAPE = LlamaConfig(31, 4, 2, n_embd=24, n_inner=33, n_ctx=17, n_vocab=301, rope_theta=400.0, norm_eps=1e-4)
+# One layer more than SmolLM2-135M has, whose 30 code may hold a copy of; more heads of keys; and ids past 8 bits.
+DEEP_SHAPE = LlamaConfig(31, 10, 5, n_embd=40, n_inner=33, n_ctx=17, n_vocab=301, rope_theta=400.0, norm_eps=1e-4)
 
 
 class JudgeLlama(JudgeModel):

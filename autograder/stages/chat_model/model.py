@@ -55,15 +55,18 @@ def llama_recompute(student, cases):
         expect_close(logits, model.reference.logits(ids)[-1], name="advance_llama", axes=("id",), where=where)
     model = llamas(cases)[1]
     n_ctx, n_vocab = model.config.n_ctx, model.config.n_vocab
+    past = model.reference.run(cases.ids(model, 3)).kv
     for what, ids, position in (
-        ("no token", [], 0),
+        ("no token", [], 3),
         ("a position past n_ctx - 1", [1, 2], n_ctx - 1),
         ("a negative position", [1], -1),
-        ("an id outside the vocabulary", [1, n_vocab, 2], 0),
-        ("a negative id", [1, -1], 0),
+        ("an id outside the vocabulary", [1, n_vocab, 2], 3),
+        ("a negative id", [1, -1], 3),
     ):
-        cache = new_cache(student, model)
+        cache = student.make_cache(model, past)
         student.expect_error("advance_llama", ids, position, model, cache, what=what)
+        if any(a.shape[1] != 3 for pair in student.read_cache(cache, "the cache") for a in pair):
+            raise Failure(f"After {what}, which was refused, the cache has other rows than before.")
 
 
 def suspects(weights: LlamaWeights, ids: list[int]):

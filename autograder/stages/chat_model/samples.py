@@ -72,8 +72,6 @@ def one_token(token_id, position, weights, cache):
     c = weights.config
     if not 0 <= position < c.n_ctx:
         raise IndexError("no such position")
-    if not 0 <= token_id < c.n_vocab:
-        raise IndexError("no such token")
     x = weights.wte[[token_id]].astype(np.float64)
     for block, layer in zip(weights.blocks, cache.layers):
         y = rms_norm(x, block.norm_1, c.norm_eps)
@@ -86,8 +84,10 @@ def one_token(token_id, position, weights, cache):
 
 
 def advance_llama(token_ids, position, weights, cache):
-    if not token_ids:
-        raise ValueError("no tokens")
+    if not token_ids or position + len(token_ids) > weights.config.n_ctx:
+        raise ValueError("no tokens, or too many")
+    if not {*token_ids} <= {*range(weights.config.n_vocab)}:
+        raise IndexError("no such token")
     for i, token_id in enumerate(token_ids):
         logits = one_token(token_id, position + i, weights, cache)
     return logits
@@ -271,6 +271,8 @@ WRONG = [
           "rotary", *_ALL, bug="turned-back"),
     wrong("rows-from-zero", "positions 0, 1, 2, ...", "rotate", "np.outer(positions,",
           "np.outer(range(len(positions)),", "rotary", *_ALL, bug="rotary-first-at-zero", follows=("positions-reset",)),
+    wrong("table-of-4096", "cos and sin of 4,096 positions", "rotate", "np.outer(positions,",
+          "np.outer(np.minimum(positions, 4095),", "rotary"),
     wrong("half-the-exponent", "-i / head_dim", "rotate", _FREQUENCY, "theta ** (-np.arange(half) / (2 * half))",
           "rotary", *_ALL, bug="rotary-half-exponent"),
     wrong("theta-10000", "theta is fixed", "rotate", _FREQUENCY, "10000.0 ** (-np.arange(half) / half)",
@@ -283,6 +285,10 @@ WRONG = [
     wrong("degrees", "the angle in degrees", "rotate", "np.cos(angles)", "np.cos(np.radians(angles))",
           "rotary", *_ALL),
     # grouped_attend
+    wrong("four-heads-of-keys", "at most four heads of keys", "grouped-attend",
+          "keys, values = layer_cache.keys, layer_cache.values",
+          "keys, values = (np.resize(a[:4], a.shape) for a in (layer_cache.keys, layer_cache.values))",
+          "grouped-heads", "llama-recompute"),
     wrong("heads-in-turn", "h % n_kv_head", "grouped-attend", "keys, values = layer_cache.keys, layer_cache.values",
           "in_turn = np.arange(len(q)) % len(layer_cache.keys)\n    "
           "keys, values = layer_cache.keys[in_turn], layer_cache.values[in_turn]",
@@ -371,6 +377,13 @@ WRONG = [
           "llama-recompute", "chat-reuse"),
     wrong("ids-in-8-bits", "ids of 256 and more are others", "advance-llama", "np.asarray(token_ids)",
           "np.asarray(token_ids).astype(np.uint8)", "llama-recompute"),
+    Wrong("ids-refused-late", "an id outside the vocabulary is refused when its rows are in the cache",
+          (("advance-llama", "if min(token_ids) < 0 or max(token_ids) >= c.n_vocab:",
+            "outside = min(token_ids) < 0 or max(token_ids) >= c.n_vocab\n"
+            "    token_ids = [i % c.n_vocab for i in token_ids]\n    if False:"),
+           ("advance-llama", "    return rms_norm(",
+            "    if outside:\n        raise ValueError('an id outside the vocabulary')\n    return rms_norm(")),
+          ("llama-recompute",)),
     wrong("negative-ids", "a negative id counts from the end", "advance-llama", "min(token_ids) < 0 or ", "",
           "llama-recompute"),
     wrong("negative-position", "a position below 0", "advance-llama", " or position < 0", "", "llama-recompute"),

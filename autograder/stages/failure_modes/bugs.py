@@ -9,6 +9,11 @@ COUNTS_EQUAL_PLACES = define(
     "counts equal places after the first difference too",
     "Equal places after the first difference were counted too: stop at the first difference.",
 )
+COMPARES_WITH_IS = define(
+    "compares-with-is",
+    "ids compared with `is`",
+    "Every id above 256 counts as different, as with `is`: that asks whether two are one object. Compare with ==.",
+)
 LOG_REORDERED = define(
     "log-reordered",
     "the log in another order",

@@ -81,7 +81,8 @@ def common_prefix(student: Student, cases: Cases) -> None:
     ids = draw_ids(cases, 12)
     large = {"two lists that differ by 65,536 in one id": (ids, _with(ids, 7, ids[7] + 2**16))}
     equal_places = bugs.COUNTS_EQUAL_PLACES, lambda a, b: sum(x == y for x, y in zip(a, b, strict=False))
-    expect_answers(cases, _pairs(cases) | large, ask, common, told, [equal_places])
+    by_is = bugs.COMPARES_WITH_IS, lambda a, b: min([common(a, b), *(i for i, x in enumerate(a) if x > 256)])
+    expect_answers(cases, _pairs(cases) | large, ask, common, told, [equal_places, by_is])
 
 
 def _lookup_table(cases: Cases) -> Table:

@@ -205,10 +205,11 @@ ATTENTION: tuple[Suspect, ...] = (
     *SCORES,
     (bugs.KEYS_VALUES_SWAPPED, "qkv-qvk"),
     *((bugs.QKV_ORDER, f"qkv-{order}") for order in ("kqv", "kvq", "vqk", "vkq")),
-    (bugs.QKV_BY_HEADS, "qkv-by-heads"),
+    *((bugs.QKV_BY_HEADS, f"qkv-by-{parts}") for parts in ("heads", "features")),
     (bugs.HEADS_SPLIT_WRONG, "heads-split-wrong"),
     *((bugs.HEADS_MERGED_WRONG, name) for name in variants.HEADS if name.startswith("heads-merged")),
     (bugs.C_PROJ_MISSING, "c-proj-missing"),
+    *((bugs.C_PROJ_BIAS, f"c-proj-bias-{times}") for times in (0, 2)),
     (bugs.BIASES_MISSING, "biases-missing"),
 )
 BLOCK: tuple[Suspect, ...] = (
@@ -226,6 +227,7 @@ BLOCK: tuple[Suspect, ...] = (
 FORWARD: tuple[Suspect, ...] = (
     (bugs.POSITIONS_MISSING, "positions-missing"),
     (bugs.NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
+    (bugs.FINAL_NORM_TWICE, "final-norm-twice"),
     (bugs.LAYERS_AS_TEXT, "layers-sorted-as-text"),
     *BLOCK,
 )

@@ -110,7 +110,7 @@ def _loop(request: Request, feed: Callable, keeps: bool) -> list[int] | None:
 @check("No token is seen to go through the model twice", points=1)
 def generate_work(student, cases):
     """generate is seen to send at most prompt + n_new - 1 tokens through the model, however long the sequence grows."""
-    for n_prompt, n_new in ((6, 14), (3, 3)):
+    for n_prompt, n_new in ((6, 14), (3, 20), (3, 3)):  # 20: past a block of 16
         request = draw_request(cases, lively(cases.odd[2]), n_prompt, n_new)
         ids, tokens = student.counted_ids(NAME, request.prompt, n_new, request.model)
         enough = n_prompt + n_new - 1

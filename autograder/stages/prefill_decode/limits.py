@@ -13,13 +13,14 @@ from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
 from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW, PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.shared import cached, expect_logits
+from autograder.stages.prefill_decode.shared import cached, expect_logits, expect_rows
 
 
 @check("What fits into n_ctx works, what does not is an error", points=1)
 def decode_context_limit(student, cases):
     """Every position up to n_ctx - 1 can be used, so generate works while prompt + n_new - 1 <= n_ctx; one more token,
-    an empty prompt, a negative position or an id outside the vocabulary is a ValueError or an IndexError."""
+    an empty prompt, a negative position or an id outside the vocabulary is a ValueError or an IndexError, and leaves
+    the cache as it was."""
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
     ids = cases.ids(model, n_ctx + 2)
@@ -94,18 +95,24 @@ def _expect_errors_past_the_end(student: Student, model: JudgeModel, ids: list[i
     silent = "NumPy cuts a slice of wpe short, and broadcasts a row that is left"
     for n_past, n_new in ((n_ctx - 1, 2), (n_ctx - 1, 3), (n_ctx, 1), (0, n_ctx + 1)):
         what = f"a chunk of {tokens(n_new)} after {n_past} cached and {n_ctx_is} ({silent})"
-        cache = cached(student, model, ids[:n_ctx], n_past)
-        student.expect_error("prefill", ids[n_past : n_past + n_new], model, cache, what=what)
-    cache = cached(student, model, ids[:n_ctx], n_ctx)
+        _expect_refused(student, model, ids, n_past, what, "prefill", ids[n_past : n_past + n_new])
     what = f"a decode step at position {n_ctx} and {n_ctx_is}"
-    student.expect_error("decode_step", ids[n_ctx], n_ctx, model, cache, what=what)
+    _expect_refused(student, model, ids, n_ctx, what, "decode_step", ids[n_ctx], n_ctx)
     for n_prompt, n_new in ((5, n_ctx - 3), (n_ctx, 2), (n_ctx + 1, 1)):
         what = f"a prompt of {n_prompt} and {n_new} new ids, one more than fits into {n_ctx_is}"
         student.expect_error("generate", ids[:n_prompt], n_new, model, what=what)
     for n_past in (0, 4):
-        cache = cached(student, model, ids[:n_ctx], n_past)
-        student.expect_error("prefill", [], model, cache, what=f"an empty prompt after {n_past} cached tokens")
+        _expect_refused(student, model, ids, n_past, f"an empty prompt after {n_past} cached tokens", "prefill", [])
     student.expect_error("generate", [], 3, model, what="an empty prompt")
+
+
+def _expect_refused(student: Student, model: JudgeModel, ids: list[int], n_past: int, what: str, name: str, *args):
+    """Pass when a call on the first n_past of ids is an error, and leaves the cache as it was."""
+    ids = ids[: model.config.n_ctx]
+    cache = cached(student, model, ids, n_past)
+    student.expect_error(name, *args, model, cache, what=what)
+    if n_past:  # what an empty cache is like is the student's affair
+        expect_rows(student, cache, model, ids[:n_past], n_past, f"after {what}, which was refused")
 
 
 def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids: list[int]) -> None:
@@ -113,8 +120,8 @@ def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids
     n_vocab, n_past = model.config.n_vocab, 4
     for wrong_id, what in ((-1, "the id -1, which NumPy counts from the end"), (n_vocab, "an id of n_vocab")):
         chunk = [ids[n_past], wrong_id, ids[n_past + 1]]
-        student.expect_error("prefill", chunk, model, cached(student, model, ids, n_past), what=what)
-        student.expect_error("decode_step", wrong_id, n_past, model, cached(student, model, ids, n_past), what=what)
+        _expect_refused(student, model, ids, n_past, what, "prefill", chunk)
+        _expect_refused(student, model, ids, n_past, what, "decode_step", wrong_id, n_past)
     ignored = model.reference.logits(ids)[n_past]
     for position in (-1, -2):  # of wpe[position:position + 1], the first is empty, and the second is a row
         try:

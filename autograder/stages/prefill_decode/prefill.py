@@ -27,8 +27,8 @@ def prefill_logits(student, cases):
         (cases.trained, (1, 37)),
     )
     sweep_lengths(cases, "prompt lengths", plans, expect)
-    for model, n in ((cases.deep, 5), (cases.far, 520)):  # past the 12 layers and 512 positions of the trained model
-        expect(expect_close, model, cases.ids(model, n), n)
+    for model, ids in cases.beyond:
+        expect(expect_close, model, ids, len(ids))
     n = 6
     ids, twin = cases.ids(small, small.config.n_ctx)[:n], random_judge_model(small.config, cases.number("twin"))
     for model, where in (

@@ -67,8 +67,10 @@ def decode_step(token_id, position, weights, cache):
 STEPS_PREFILL = '''
 def prefill(prompt_ids, weights, cache):
     """By decode steps: slower, and right."""
-    if not prompt_ids:
-        raise ValueError("empty prompt")
+    if not 1 <= len(prompt_ids) <= weights.config.n_ctx - len(cache):
+        raise ValueError("empty prompt, or too long")
+    if not {*prompt_ids} <= {*range(weights.config.n_vocab)}:
+        raise IndexError("an id outside the vocabulary")
     for token_id in prompt_ids:
         print("prefill", len(cache))
         logits = decode_step(token_id, len(cache), weights, cache)
@@ -263,6 +265,7 @@ ATTEND_AGAIN = """scores = q @ layer_cache.keys.transpose(0, 2, 1) / q.shape[2] 
     heads = attention / attention.sum(axis=-1, keepdims=True) @ layer_cache.values"""
 LN_1, LN_2 = (f"layer_norm(x, block.{ln}.weight, block.{ln}.bias)" for ln in ("ln_1", "ln_2"))
 LAYERS = "zip(weights.blocks, cache.layers, strict=True)"
+IDS_OUTSIDE = "if min(token_ids) < 0 or max(token_ids) >= config.n_vocab:"
 OUTSIDE = "if position < 0 or end > config.n_ctx:"
 LAST_LINE = "return layer_norm(x[-1], weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T"
 CHUNK = "return advance(prompt_ids, len(cache), weights, cache)"
@@ -450,6 +453,18 @@ WRONG = [
     wrong("prompt-run-twice", "The prompt is run once for the logits and once for the cache.", "generate", PREFILL,
           "logits = forward(prompt_ids, weights)[-1]\n    prefill(prompt_ids, weights, cache)", loses=WORK,
           bug="generate-prompt-run-twice"),
+    wrong("prompt-run-again-every-16", "Every 16 ids, all tokens so far are run again on a new cache.", "generate",
+          NEXT, """if len(new_ids) % 16 == 0:
+                cache = ModelCache(weights.config.n_layer)
+                logits = prefill(list(prompt_ids) + new_ids, weights, cache)
+            else:
+                logits = decode_step(new_ids[-1], len(cache), weights, cache)""", loses=WORK),
+    wrong("prompt-cut-at-1024", "prefill runs the last 1,024 tokens, the context of GPT-2.", "prefill", CHUNK,
+          CHUNK.replace("prompt_ids", "prompt_ids[-1024:]"), loses=("prefill-logits", "generate-ids")),
+    wrong("ids-refused-late", "An id outside the vocabulary is refused when its rows are in the cache.", "advance",
+          IDS_OUTSIDE, "outside = min(token_ids) < 0 or max(token_ids) >= config.n_vocab\n"
+          "    token_ids = [i % config.n_vocab for i in token_ids]\n    if False:", LAST_LINE,
+          f"if outside:\n        raise ValueError('an id outside the vocabulary')\n    {LAST_LINE}", loses=LIMIT),
     wrong("all-fed-again", "Prompt and new tokens are all fed again, to the same cache.", "generate", NEXT,
           "logits = prefill(list(prompt_ids) + new_ids, weights, cache)", loses=(*IDS, *WORK),
           bug="generate-feeds-all-again"),

@@ -19,6 +19,7 @@ from autograder.stages.prefill_decode import bugs as own
 
 MODEL_MISTAKES: tuple[Suspect, ...] = (
     (bugs.NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
+    (bugs.FINAL_NORM_TWICE, "final-norm-twice"),
     (bugs.POSITIONS_MISSING, "positions-missing"),
     (bugs.MASK_WITHOUT_OFFSET, "mask-without-offset"),
     *(suspect for suspect in BLOCK if suspect[0] is not MASK_REVERSED),  # one new token sees itself alone

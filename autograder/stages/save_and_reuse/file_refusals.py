@@ -25,7 +25,7 @@ from autograder.toolkit.model.weights import tensors_of
 
 LARGE_TENSORS = GPT2Config(n_layer=1, n_head=2, n_embd=64, n_ctx=16, n_vocab=600)  # of up to 150 kB
 Refusal = tuple[str, Bug | None, str, str, JudgeModel]
-FINGERPRINT_BYTES = 4  # as of a CRC; two or three digits of a digest tell too few models apart
+FINGERPRINT_BITS = 32  # as of a CRC; four hexadecimal digits tell too few models apart
 FACTS = ("fingerprint", "prefix_len", "dtype", "layout")
 
 
@@ -41,7 +41,7 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
     good = file_name(cases, "good")
     data = write_to(student, good, cache, ids, model, case(model, p))
     weights = student.keep(model)
-    back = expect_back(student, good, weights, ids, before, "a file that fits")
+    back, _ = expect_back(student, good, weights, ids, before, "a file that fits")
 
     def put(what: str, data: bytes) -> str:
         path = file_name(cases, what)
@@ -90,10 +90,8 @@ def cache_file_refusals(student: Student, cases: Cases) -> None:
     in_our_format = _in_our_format(data, kv, ids)
     expect_refusals(student, itertools.chain(of_other_models(), written(), damaged()))
     files = [data, *_written_for_others(student, cache, ids, model, cases)]
-    if (n := _bytes_that_differ(list(map(_in_order, files)) if in_our_format else files)) < FINGERPRINT_BYTES:
-        detail = (
-            f"Files of one cache for {len(files)} models differ in {count(n, 'byte')}: too few to tell models apart"
-        )
+    if (n := _bits_that_differ(list(map(_in_order, files)) if in_our_format else files)) < FINGERPRINT_BITS:
+        detail = f"Files of one cache for {len(files)} models differ in {count(n, 'bit')}: too few to tell models apart"
         raise Failure(f"{detail} ({case(model, p)}).", own.OTHER_MODEL_ACCEPTED)
     expect_same(before, student.read_cache(back), case(model, p), "reading files that do not fit")
     expect_back(student, put("once more", data), model, ids, before, "a file that fits, after those that do not")
@@ -134,11 +132,13 @@ def _written_for_others(
         yield student.read_file(path)
 
 
-def _bytes_that_differ(files: list[bytes]) -> int:
-    """In how many places the files differ; 0 if two are equal."""
+def _bits_that_differ(files: list[bytes]) -> int:
+    """In how many bits the files differ, of which a byte has 8, and a hexadecimal digit 4; 0 if two are equal."""
     n = min(map(len, files))
     rows = np.array([np.frombuffer(file, np.uint8, n) for file in files])
-    return int(np.ptp(rows, axis=0).astype(bool).sum()) if len(set(files)) == len(files) else 0
+    rows = rows[:, np.ptp(rows, axis=0) > 0]
+    digits = np.isin(rows, list(b"0123456789abcdefABCDEF")).all(axis=0)
+    return int(np.where(digits, 4, 8).sum()) if len(set(files)) == len(files) else 0
 
 
 def _late_changes(model: JudgeModel, rng: np.random.Generator) -> Iterator[tuple[str, JudgeModel]]:

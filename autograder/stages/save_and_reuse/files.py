@@ -40,11 +40,14 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
         expect_same(before, student.read_cache(cache), where, "writing it to a file")
         moved = file_name(cases, "moved", len(files))  # what is read must be in the file, and in nothing else
         student.write_file(moved, data)
-        back = expect_back(student, moved, model, ids, before, f"from its bytes under another name, {where}")
+        back, pair = expect_back(student, moved, model, ids, before, f"from its bytes under another name, {where}")
         expect_back(student, path, model, ids, before, where)
-        files.append((back, data, model, ids, before, where))
-    if not all(same_bits(student.read_cache(back), before) for back, _, _, _, before, _ in files):
-        raise Failure("A cache that was read is no longer what it was after other files were read.")
+        files.append((back, pair, data, model, ids, before, where))
+    for back, pair, _, _, ids, before, _ in files:
+        if not same_bits(student.read_cache(back), before):
+            raise Failure("A cache that was read is no longer what it was after other files were read.")
+        if student.method(pair, "__getitem__", 1, returns="ids") != ids:
+            raise Failure("The ids that were read are no longer what they were after other files were read.")
     try:
         append_rows(student, back, before)
     except StudentError:
@@ -52,7 +55,7 @@ def cache_file_round_trip(student: Student, cases: Cases) -> None:
     else:
         expect_back(student, path, model, ids, before, "after rows were appended to what was read before")
     if student.begin_anew():
-        for i, (_, data, model, ids, before, where) in enumerate(files[:2]):
+        for i, (_, _, data, model, ids, before, where) in enumerate(files[:2]):
             path = file_name(cases, "elsewhere", i)
             student.write_file(path, data)
             expect_back(student, path, model, ids, before, f"in another process, {where}")
@@ -77,8 +80,8 @@ def write_to(student: Student, path: str, cache: Handle, ids: list[int], model: 
     return student.read_file(path)
 
 
-def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: list[int], kv: KV, where: str) -> Handle:
-    """The cache that read_prefix_cache gives, which must be this one, with these ids."""
+def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: list[int], kv: KV, where: str) -> tuple:
+    """The cache that read_prefix_cache gives, which must be this one, with these ids; and the pair that it gives."""
     try:
         pair = student.handle(READ, path, model)
     except StudentError as error:
@@ -94,7 +97,7 @@ def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: li
         raise Failure(f"The prefix ids that came back are not those that were written ({where}).")
     actual = student.read_cache(back)
     if same_bits(actual, kv):
-        return back
+        return back, pair
     suspects = (
         (KEYS_VALUES_SWAPPED, [(v, k) for k, v in kv]),
         (own.VIEW_WRITTEN, [tuple(a.swapaxes(0, 1).reshape(a.shape) for a in pair) for pair in kv]),  # of token-major
