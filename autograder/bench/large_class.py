@@ -44,23 +44,26 @@ class Simulated:
     mb: dict[float, float]
 
 
-def simulate(folder: Path, stage: Stage, number: int, threads: int, seconds: float, db: str | None = None) -> Simulated:
-    """Grade a class where each submission takes `seconds` of waiting. db: the gradebook's URL, if it is not a file."""
-    course, private = folder / "simulated", folder / "cluster-simulated"
+def simulate(
+    folder: Path, stage: Stage, number: int, address: str, threads: int, seconds: float, db: str | None = None
+) -> Simulated:
+    """Grade a class on the cluster at an address, where each submission takes `seconds` of waiting.
+
+    threads: of all workers. db: the gradebook's URL, if it is not a file.
+    """
+    course = folder / "simulated"
     make_class(course, stage, number, db)
-    private.mkdir()
-    with local_cluster(private, 2, max(1, threads // 2)) as dask:
-        first = multiprocessing.get_context("spawn").Process(
-            target=grade_simulated, args=(course, stage.name, dask.address, seconds, Watcher())
-        )
-        first.start()
-        while first.is_alive() and stored_records(course, stage) < KILLED_AT * number:
-            time.sleep(0.1)
-        first.kill()
-        first.join()
-        before = graded_at(course, stage)
-        meter = Meter()
-        grade_simulated(course, stage.name, dask.address, seconds, meter)
+    first = multiprocessing.get_context("spawn").Process(
+        target=grade_simulated, args=(course, stage.name, address, seconds, Watcher())
+    )
+    first.start()
+    while first.is_alive() and stored_records(course, stage) < KILLED_AT * number:
+        time.sleep(0.1)
+    first.kill()
+    first.join()
+    before = graded_at(course, stage)
+    meter = Meter()
+    grade_simulated(course, stage.name, address, seconds, meter)
     after = graded_at(course, stage)
     wrong = sum(after.get(student) != when for student, when in before.items()) + number - len(after)
     mb = {part: next(s.mb for s in meter.samples if s.settled >= part * meter.samples[-1].settled) for part in SHOWN_AT}
@@ -121,8 +124,10 @@ def report(stage: Stage, number: int, seconds: float = 0.3, threads: int = 200) 
     if why := why_none():
         yield f"the gradebook is a file, with SQLite: {why}"
     database = contextlib.nullcontext(None) if why else local_postgresql(safe=True)
-    with tempfile.TemporaryDirectory() as temporary, database as db:
-        found = simulate(Path(temporary), stage, number, threads, seconds, db)
+    with contextlib.ExitStack() as stack:
+        folder, private = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
+        dask = stack.enter_context(local_cluster(private, 2, max(1, threads // 2)))
+        found = simulate(folder, stage, number, dask.address, threads, seconds, stack.enter_context(database))
     memory = ", ".join(f"{mb:.0f} MB at {part:.0%}" for part, mb in found.mb.items())
     yield f"{found.run}; {memory}"
     yield f"killed after {found.before} and run again: {found.wrong} lost or graded twice, {found.stored} have scores"

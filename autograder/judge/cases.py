@@ -35,17 +35,17 @@ DEEP_SHAPE = GPT2Config(n_layer=13, n_head=3, n_embd=15, n_ctx=17, n_vocab=41)
 FAR_SHAPE = GPT2Config(n_layer=1, n_head=1, n_embd=40, n_ctx=1100, n_vocab=499)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JudgeModel:
     """The judge's model: its own copy of the weights, and what the worker needs to make another.
 
     make: returns the weights. It is called when they are first used, because many models are only passed to the worker.
     """
 
-    spec: dict = field(hash=False)
+    spec: dict
     config: GPT2Config
-    make: Callable[[], Weights] = field(repr=False, compare=False)
-    patches: dict = field(default_factory=dict, hash=False, repr=False)
+    make: Callable[[], Weights] = field(repr=False)
+    patches: dict = field(default_factory=dict, repr=False)
 
     @cached_property
     def weights(self) -> Weights:

@@ -24,6 +24,7 @@ import pytest
 
 from autograder.bench.solved import solved
 from autograder.judge.bugs import NOT_WRITTEN
+from autograder.judge.cases import JudgeModel
 from autograder.judge.framework import Result, checks_and_steps_of, checks_of, run_check
 from autograder.judge.reference import Reference
 from autograder.judge.student import Student, local_student
@@ -75,9 +76,17 @@ def kind_of(request):
 _greedy = functools.lru_cache(maxsize=2000)(Reference.greedy)
 
 
+@functools.lru_cache(maxsize=100)
+def _patched(model, tensor, shape, data, patched=JudgeModel.patched):
+    return patched(model, tensor, np.frombuffer(data, np.float32).reshape(shape))
+
+
 def judge(check, student, seed):
-    """run_check, with the greedy ids computed once for all submissions."""
+    """run_check, with models of a replaced tensor made and greedy ids computed once for all submissions."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            JudgeModel, "patched", lambda self, name, a: _patched(self, name, a.shape, np.float32(a).tobytes())
+        )
         patch.setattr(Reference, "greedy", lambda self, ids, n_new: _greedy(self, tuple(ids), n_new))
         return run_check(check, student, seed)
 
@@ -131,15 +140,20 @@ def given_file(stage_name):
 
 @functools.cache
 def processes_from(given):
-    """The process from which a stage's workers are forked."""
+    """The process from which the workers with this given.py are forked."""
     processes = new_processes(given)
     atexit.register(processes.close)
     return processes
 
 
+def shared_worker(given=None, **options):
+    """A worker in the sandbox that tests share, as the submissions of a class do."""
+    return Worker(processes=processes_from(given), **options)
+
+
 @contextlib.contextmanager
 def a_worker(given):
-    with Worker(processes=processes_from(given)) as worker:
+    with shared_worker(given) as worker:
         yield worker.request
 
 

@@ -17,7 +17,7 @@ _MAX_PIXELS = 2**24  # of a picture, which a browser decodes completely
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?")
-_WRITTEN_OVER = re.compile(r"[^\n]*\r(?=[^\r\n])")  # a progress bar returns to the start of its line
+_WRITTEN_OVER = re.compile(r"(?m)^[^\n]*\r(?=[^\r\n])")  # a progress bar returns to the start of its line
 
 
 class Kept:

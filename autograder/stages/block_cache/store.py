@@ -157,11 +157,14 @@ def eviction_order(student: Student, cases: Cases) -> None:
     for capacity, size in ((1, 1), (3, 2), (4, 1), (7, 4), (12, 2), (20, 1)):
         prompts = draw_prompts(cases, size, 8 + capacity, capacity)
         rng = cases.rng("calls", capacity)
-        calls: list[Call] = []
-        while len(calls) < 400:
-            ids, tenant = prompts[rng.integers(len(prompts))], "ab"[int(rng.random() < 0.2)]
-            names = (("match", "put"), ("match",), ("put",))[rng.choice(3, p=(0.5, 0.3, 0.2))]
-            calls += [Call(name, ids + ONE_MORE * (name == "match"), tenant) for name in names]
+        which = rng.integers(len(prompts), size=270)
+        tenants = np.where(rng.random(270) < 0.2, "b", "a").tolist()
+        names = rng.choice(["match put", "match", "put"], 270, p=(0.5, 0.3, 0.2)).tolist()
+        calls = [
+            Call(name, prompts[i] + ONE_MORE * (name == "match"), tenant)
+            for i, tenant, both in zip(which, tenants, names, strict=True)
+            for name in both.split()
+        ]
         runs.append(Run(calls, capacity, size))
     expect_as_plain(student, runs, WRONG_ORDERS)
 

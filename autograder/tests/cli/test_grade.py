@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -15,7 +14,7 @@ from autograder.cli.grade import distribution, run, write_csv
 from autograder.grading.outcome import STALE, Line, Outcome
 from autograder.grading.records import Record
 from autograder.stages import UnknownStage
-from autograder.tests.command import autograder
+from autograder.tests.command import autograder, run_nbgrader
 from autograder.tests.course import STAGE, Course
 from autograder.tests.grading_class import ENVIRONMENT, GRADE
 
@@ -122,11 +121,9 @@ def test_a_student_whom_the_configuration_leaves_out(config):
 
 
 def test_a_course_path_that_nbgrader_reads_as_a_pattern(here, tmp_path):
-    shutil.copytree(here, tmp_path / "course [2026]")
-    for command in (["autograder", "grade", "save-and-reuse"], ["nbgrader", "autograde", "04-save-and-reuse"]):
-        done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=tmp_path / "course [2026]", capture_output=True, text=True
-        )
+    folder = shutil.copytree(here, tmp_path / "course [2026]")
+    autograded = run_nbgrader(["autograde", STAGE.assignment], folder, ENVIRONMENT)
+    for done in (autograder("grade", STAGE.name, cwd=folder), autograded):
         assert done.returncode != 0 and "course [2026]: it reads *, ? and [ in a path as patterns" in done.stderr, done
 
 

@@ -56,7 +56,17 @@ def graders_in(folder):
     return [command for command in left_over(folder) if "autograder.grading.graders" in command]
 
 
-def test_an_interrupted_run_resumes(class_, expected, cluster, tmp_path):
+def test_a_simulated_class_that_is_killed_and_run_again_loses_nothing(cluster, tmp_path):
+    from autograder.bench.large_class import simulate
+
+    found = simulate(tmp_path, STAGE, 40, cluster.address, threads=2, seconds=0.01)
+    assert 0 < found.before < 40 and found.wrong == 0 and found.stored == 40
+    assert found.run.workers == 2 and found.run.submissions > 0
+
+
+def test_an_interrupted_run_resumes_and_scores_are_those_of_one_machine_even_if_a_worker_is_killed(
+    class_, expected, cluster, tmp_path
+):
     course = copy_of(class_, tmp_path / "course")
     first = start(course, [*GRADE, "--dask", cluster.address])
     assert wait_until(lambda: records(course), 120)
@@ -64,21 +74,15 @@ def test_an_interrupted_run_resumes(class_, expected, cluster, tmp_path):
     first.communicate(timeout=120)
     assert wait_until(lambda: not graders_in(cluster.folder), 20)
     before = {r.student: r.graded_at for r in records(course) if r.status == "graded"}
-    second = run(course, [*GRADE, "--dask", cluster.address])
-    assert second.returncode == 1, second.stderr
-    assert (scores(course), reasons(course)) == expected[:2]
-    assert {r.student: r.graded_at for r in records(course)}.items() >= before.items()
-
-
-def test_scores_and_messages_are_those_of_one_machine_even_if_a_worker_is_killed(class_, expected, cluster, tmp_path):
-    course = copy_of(class_, tmp_path / "course")
-    grading = start(course, [*GRADE, "--dask", cluster.address])
-    assert wait_until(lambda: list(cluster.folder.glob("autograder-job-*")), 120)
+    left = set(cluster.folder.glob("autograder-job-*"))
+    second = start(course, [*GRADE, "--dask", cluster.address])
+    assert wait_until(lambda: set(cluster.folder.glob("autograder-job-*")) - left, 120)
     cluster.workers[0].kill()
-    output, _ = grading.communicate(timeout=600)
-    assert grading.returncode == 1, output
+    output, _ = second.communicate(timeout=600)
+    assert second.returncode == 1, output
     assert "dashboard: http://127.0.0.1:" in output
     assert (scores(course), reasons(course), files(course).keys()) == expected
+    assert {r.student: r.graded_at for r in records(course)}.items() >= before.items()
     assert wait_until(lambda: not graders_in(cluster.folder), 60)
 
 
@@ -136,3 +140,17 @@ def test_a_scheduler_that_does_not_answer(class_, monkeypatch, address, said):
     with pytest.raises(UserError, match=re.escape(said)):
         grade(STAGE.name, dask=address)
     assert not records(class_)
+
+
+# The benchmark of a cluster
+
+
+def test_a_measured_run_excludes_its_first_tenth_and_earlier_grading():
+    from autograder.bench.cluster import Meter, Sample
+
+    meter = Meter()
+    meter.samples = [Sample(n + 1, 0.0, 0.0, 1.0) for n in range(5)]
+    meter.samples += [Sample(6 + n, 10.0 + n, 0.1 * n, 100.0) for n in range(20)]
+    run = meter.run(4, before=5)
+    assert (run.submissions, run.seconds) == (17, 17.0)
+    assert run.throughput == 1.0 and run.parent == pytest.approx(0.1)

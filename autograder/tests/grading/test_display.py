@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from autograder.grading.display import show
-from autograder.sandbox.client import Cell, Worker, WorkerGone
+from autograder.sandbox.client import Cell, WorkerGone
+from autograder.stages.sample_tests import shared_worker
 from autograder.tests.memory import peak_growth
 from autograder.worker.outputs import CUT, MAX_CELL
 
 SECONDS = 60
 
 
-def run(*sources, given=None, start_worker=Worker, seconds=SECONDS):
+def run(*sources, given=None, start_worker=shared_worker, seconds=SECONDS):
     """The outputs of each cell, and the problem."""
     cells = [Cell(f"cell-{n}", source) for n, source in enumerate(sources)]
     shown = show(cells, given, start_worker, seconds)

@@ -10,6 +10,7 @@ from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_FINISHED, POSI
 from autograder.judge.framework import Check, Failure
 from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
+from autograder.stages.sample_tests import shared_worker
 
 STAGE = replace(find_stage("prefill-decode"), functions=("f", "g", "h"))
 HIDDEN = [1789, 4242, 977]
@@ -48,7 +49,8 @@ def graded(monkeypatch):
 
     def run(*sources, **options):
         cells = [Cell(f"cell {i}", source) for i, source in enumerate(sources, 1)]
-        return grade_submission(cells, STAGE, 7, options.pop("given", None), limits=QUICK, **options)
+        given = options.pop("given", None)
+        return grade_submission(cells, STAGE, 7, given, limits=QUICK, start_worker=shared_worker, **options)
 
     return run
 

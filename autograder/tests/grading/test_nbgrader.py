@@ -6,6 +6,7 @@ and wrong work is tests/cli/test_demo.py; of broken notebooks tests/broken/; of 
 
 import re
 import shutil
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from autograder.grading.records import read_record
 from autograder.stages.samples import solved_cells, submissions_of
 from autograder.tests.course import CHECKS, NAME, STAGE, Course
+from autograder.tests.grading_class import scores
 
 WRONG = next(s for s in submissions_of(STAGE.name) if s.name == "positions-reset")
 GRADED_AGAIN = ("right", "wrong", "unsolved", "noisy")
@@ -32,6 +34,8 @@ def course(tmp_path_factory):
     (extra / "numpy.py").write_text("raise ImportError")
     (extra / "given.py").write_text("raise ImportError")
     (extra / "passwd.txt").symlink_to("/etc/passwd")
+    (extra / "submission_secret.txt").write_text("a secret of the exchange's")
+    (extra / "timestamp.txt").write_text("2026-03-01 14:00:00 +0200\n")
     course.hand_in("broken")
     course.path("broken").write_text('{"cells": [\n{"cell_type":')
     course.hand_in("missing", name="notes.txt")
@@ -67,9 +71,16 @@ def test_an_unanswered_question_has_zero_points_and_needs_no_grading(course):
         assert {c.auto_comment for c in notebook.comments if c.name in names} == {"No response."}
 
 
-def test_nothing_that_was_handed_in_beside_the_notebook_is_kept(course):
+def test_the_gradebook_has_the_moment_of_handing_in(course):
+    assert scores(course)["extra-files"]["time"] == datetime(2026, 3, 1, 12)
+
+
+def test_of_the_files_beside_the_notebook_only_those_are_kept_that_nbgrader_needs(course):
     kept = course.path("extra-files", "autograded").parent
-    assert {p.name for p in kept.iterdir()} == {NAME, "given.py"}
+    of_the_exchange = {"submission_secret.txt", "timestamp.txt"}
+    assert {p.name for p in kept.iterdir()} == {NAME, "given.py", *of_the_exchange}
+    beside_the_page = {p.name for p in course.path("extra-files", "feedback").parent.iterdir()}
+    assert "submission_secret.txt" in beside_the_page and not beside_the_page & {"numpy.py", "passwd.txt"}
     source = course.folder / "source" / STAGE.assignment / "given.py"
     assert (kept / "given.py").read_text(encoding="utf-8") == source.read_text(encoding="utf-8")
 
@@ -116,9 +127,9 @@ def test_a_notebook_handed_in_again_is_reported_as_stale(again):
 
 
 def test_a_second_grading_gives_the_same_scores(again):
-    for student, scores in again.before.items():
+    for student, before in again.before.items():
         if student != "noisy":
-            assert again.course.scores(student) == scores
+            assert again.course.scores(student) == before
 
 
 def test_scores_given_by_hand_survive_even_if_grading_fails(again):

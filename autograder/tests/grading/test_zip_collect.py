@@ -50,12 +50,12 @@ def test_a_download_becomes_submissions_that_are_graded(tmp_path):
     course = Course(tmp_path / "course")
     archive = course.folder / "downloaded" / STAGE.assignment / "archive"
     archive.mkdir(parents=True)
-    course.hand_in("solved")
-    solved = course.path("solved")
+    course.hand_in("anybody", {})
+    notebook = course.path("anybody")
     with zipfile.ZipFile(archive / "Stage 4.zip", "w") as download:
-        download.write(solved, f"Doe Jane_123456_assignsubmission_file_{NAME}")
-        download.write(solved, f"Roe Rick_123457_assignsubmission_file_{STAGE.module} (1).ipynb")
-    shutil.copy(solved, archive / f"jdoe_{NAME}")
+        download.write(notebook, f"Doe Jane_123456_assignsubmission_file_{NAME}")
+        download.write(notebook, f"Roe Rick_123457_assignsubmission_file_{STAGE.module} (1).ipynb")
+    shutil.copy(notebook, archive / f"jdoe_{NAME}")
     shutil.rmtree(course.folder / "submitted")
     collected = course.run("zip_collect", STAGE.assignment)
     assert collected.returncode == 0, collected.stderr

@@ -11,6 +11,7 @@ from autograder.notebooks.given import given_source
 from autograder.places import SOLUTIONS
 from autograder.sandbox.client import Cell
 from autograder.stages import find_stage
+from autograder.stages.sample_tests import shared_worker
 from autograder.stages.samples import solved_cells
 from autograder.tests.command import autograder
 from autograder.tests.course import CHECKS, STAGE, Course
@@ -96,7 +97,7 @@ def outcome(tmp_path, generate, own):
     script = jupytext.read(SOLUTIONS / f"{stage.module}.py")
     cells = [Cell(c.metadata["setup"], c.source) for c in script.cells if "setup" in c.metadata]
     cells += [Cell(mark, source) for mark, source in (solved_cells(stage.name) | {"generate": generate}).items()]
-    result = grade_submission([Cell("own", own), *cells], stage, 7, given)
+    result = grade_submission([Cell("own", own), *cells], stage, 7, given, start_worker=shared_worker)
     return {r.id: r.passed for r in result.results}
 
 

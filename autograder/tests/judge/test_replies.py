@@ -7,7 +7,8 @@ import pytest
 
 from autograder.judge.cases import Cases
 from autograder.judge.student import Student, StudentError, local_student
-from autograder.sandbox.client import Cell, Worker, WorkerGone
+from autograder.sandbox.client import Cell, WorkerGone
+from autograder.stages.sample_tests import shared_worker
 from autograder.tests.memory import peak_growth
 
 MODEL = Cases(1).odd[0]
@@ -31,7 +32,7 @@ def write(path, n): open(path, "wb").write(bytes(n))
 def make(request):
     """Makes a student that has received no request yet."""
     if request.param == "worker":
-        with Worker() as worker:
+        with shared_worker() as worker:
             assert worker.run_cell(Cell("functions", FUNCTIONS)) is None
             yield lambda: Student(worker.request)
     else:
@@ -100,7 +101,7 @@ def test_a_longer_reply_is_not_read_even_if_the_worker_ignores_limits():
         "import autograder.worker.protocol as p, struct\n"
         "p.encode = lambda reply: struct.pack('>I', 60_000_000) + bytes(60_000_000)\ndef f(): return 1"
     )
-    with Worker() as worker:
+    with shared_worker() as worker:
         too_long = pytest.raises(WorkerGone, match="a frame of 60,000,000 bytes is over the limit of 100,000")
         with peak_growth() as growth, too_long:
             worker.run_cell(Cell("forge", forge))

@@ -8,6 +8,7 @@ import pytest
 from autograder.judge.framework import Failure, find_check, run_check
 from autograder.judge.student import Student, StudentError, local_student
 from autograder.sandbox.client import Cell, Worker, WorkerGone
+from autograder.stages.sample_tests import shared_worker
 
 FUNCTIONS = """
 import numpy as np
@@ -49,7 +50,7 @@ def grow(cache, ids):
 @pytest.fixture(scope="module", params=["worker", "notebook kernel"])
 def student(request):
     if request.param == "worker":
-        with Worker() as worker:
+        with shared_worker() as worker:
             assert worker.run_cell(Cell("functions", FUNCTIONS)) is None
             yield Student(worker.request)
     else:
@@ -142,13 +143,13 @@ def test_a_missing_function_is_named(student):
     ],
 )
 def test_a_cell_that_fails_is_reported_and_the_worker_goes_on(source, kind):
-    with Worker() as worker:
+    with shared_worker() as worker:
         assert worker.run_cell(Cell("scratch", source))["type"] == kind
         assert worker.run_cell(Cell("next", "y = 2")) is None
 
 
 def test_magics_and_shell_commands_do_nothing_but_the_rest_of_the_cell_runs():
-    with Worker() as worker:
+    with shared_worker() as worker:
         source = "%matplotlib inline\n!touch made-by-the-shell\ndef f(): return [1.0]\nbreakpoint()"
         assert worker.run_cell(Cell("magic", source)) is None
         assert Student(worker.request).array("f").tolist() == [1.0]
@@ -174,7 +175,7 @@ def test_magics_and_shell_commands_do_nothing_but_the_rest_of_the_cell_runs():
     ],
 )
 def test_a_magic_with_options_runs_its_code(magic):
-    with Worker() as worker:
+    with shared_worker() as worker:
         assert (
             worker.run_cell(Cell("f", "made = None\ncalls = []\ndef f():\n    calls.append(1)\n    return [7]")) is None
         )
@@ -187,7 +188,7 @@ def test_a_magic_with_options_runs_its_code(magic):
 
 
 def test_a_negative_number_is_not_an_option():
-    with Worker() as worker:
+    with shared_worker() as worker:
         assert (
             worker.run_cell(Cell("magic", "import builtins\n%time builtins.kept = -1\n%timeit -1 * builtins.kept"))
             is None
@@ -195,13 +196,13 @@ def test_a_negative_number_is_not_an_option():
 
 
 def test_a_cell_that_fails_under_a_magic_is_reported():
-    with Worker() as worker:
+    with shared_worker() as worker:
         assert worker.run_cell(Cell("magic", "%%time\nundefined"))["type"] == "NameError"
 
 
 def test_annotations_are_evaluated_as_in_a_notebook_until_a_cell_imports_them_from_future():
     annotated = "def f(x: Undefined): return x"
-    with Worker() as worker:
+    with shared_worker() as worker:
         assert worker.run_cell(Cell("cell 1", annotated))["type"] == "NameError"
         assert worker.run_cell(Cell("cell 2", f"%time 1 + 1\n{annotated}"))["type"] == "NameError"
         assert worker.run_cell(Cell("cell 3", "from __future__ import annotations")) is None
@@ -216,7 +217,7 @@ def test_an_interrupt_reaches_the_user_who_runs_a_check_in_the_notebook():
 
 
 def test_a_kernel_that_ends_is_reported_with_the_cell():
-    with Worker() as worker, pytest.raises(WorkerGone, match=r"ended while running scratch \(exit status 0\)"):
+    with shared_worker() as worker, pytest.raises(WorkerGone, match=r"ended while running scratch \(exit status 0\)"):
         worker.run_cell(Cell("scratch", "import os; os._exit(0)"))
 
 
@@ -224,7 +225,7 @@ def test_a_kernel_that_ends_is_reported_with_the_cell():
     "loop", ["while True: pass", "while True:\n    try:\n        while True: pass\n    except BaseException: pass"]
 )
 def test_an_endless_loop_is_stopped_at_its_deadline(loop):
-    with Worker(call_seconds=0.5) as worker, pytest.raises(WorkerGone) as caught:
+    with shared_worker(call_seconds=0.5) as worker, pytest.raises(WorkerGone) as caught:
         worker.run_cell(Cell("loop", loop))
     assert caught.value.timed_out
 
@@ -249,7 +250,7 @@ FIND_PIPE = "import os, struct\npipe = max(int(n) for n in os.listdir('/proc/sel
     ],
 )
 def test_a_forged_reply_ends_the_worker_and_nothing_else(attack):
-    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
+    with shared_worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
         worker.run_cell(Cell("attack", FIND_PIPE + attack))
         worker.run_cell(Cell("next", "pass"))
         worker.run_cell(Cell("next", "pass"))
@@ -259,7 +260,7 @@ def test_a_forged_reply_ends_the_worker_and_nothing_else(attack):
 def test_an_unrequested_reply_does_not_count_as_an_answer():
     """A student who writes replies before the requests gets no reply accepted."""
     forged = "import msgpack\nbody = msgpack.packb({'value': [1, 2, 3]})\n"
-    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
+    with shared_worker(call_seconds=2) as worker, pytest.raises(WorkerGone):
         worker.run_cell(Cell("attack", FIND_PIPE + forged + "os.write(pipe, struct.pack('>I', len(body)) + body)"))
         Student(worker.request).ids("generate", [1])
 
@@ -280,13 +281,13 @@ def test_a_malformed_reply_ends_the_worker_but_not_the_grader(wrong):
         "import numpy as np, autograder.worker.protocol as p\nreal = p.encode\ndef f(ids): return [1]\n"
         f"p.encode = lambda r: real({{**r, {wrong}}})"
     )
-    with Worker(call_seconds=2) as worker, pytest.raises(WorkerGone, match=r"answers no question|malformed"):
+    with shared_worker(call_seconds=2) as worker, pytest.raises(WorkerGone, match=r"answers no question|malformed"):
         worker.run_cell(Cell("attack", forge))
         Student(worker.request).ids("f", [1])
 
 
 def test_a_killed_process_is_reported():
-    with Worker() as worker, pytest.raises(WorkerGone, match="signal SIGSEGV"):
+    with shared_worker() as worker, pytest.raises(WorkerGone, match="signal SIGSEGV"):
         worker.run_cell(Cell("crash", "import ctypes\nctypes.string_at(0)"))
 
 
