@@ -21,10 +21,20 @@ def test_the_help_names_every_command():
     assert all(name in shown for name in ("test", "doctor", "build", "demo", "fetch", "grade", "report"))
 
 
-@pytest.mark.parametrize("statement", ["import autograder", "import autograder.cli.app"])
-def test_nothing_heavy_is_imported_before_it_is_needed(statement):
-    heavy = {"numpy", "matplotlib", "nbgrader", "nbformat", "jupytext", "tokenizers", "IPython", "huggingface_hub"}
-    assert heavy & set(modules_after(statement)) == set()
+HEAVY = {"numpy", "matplotlib", "nbgrader", "nbformat", "jupytext", "tokenizers", "IPython", "huggingface_hub"}
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("autograder", HEAVY),
+        ("autograder.cli.app", HEAVY),
+        ("autograder.toolkit.model", {"numpy", "tokenizers", "safetensors"}),
+        ("autograder.notebooks.load", {"nbformat", "jupytext", "nbgrader"}),  # a check has two seconds in all
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(module, heavy):
+    assert heavy & set(modules_after(f"import {module}")) == set()
 
 
 def test_everything_the_package_promises_is_there():

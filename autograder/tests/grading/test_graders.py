@@ -89,11 +89,6 @@ def test_scores_are_the_same_one_at_a_time_and_in_parallel(graders):
     assert len(set(found["wrong"])) == 1 and found["wrong"][0] < ALL
 
 
-def test_bugs_have_their_names(graders):
-    bugs = {r.bug.key for r in grade(graders, "wrong").record.checks if r.bug}
-    assert "positions-reset" in bugs
-
-
 def test_an_unreadable_submission_is_reported_and_ends_no_grader(graders):
     with pytest.raises(NotebookError, match="not valid JSON"):
         grade(graders, "broken")

@@ -20,7 +20,6 @@ from autograder.notebooks.sorting import chart_hash, known_charts
 from autograder.places import ROOT
 from autograder.stages import GRADED_STAGES, STAGES
 from autograder.tests.course import built
-from autograder.worker.naming import defined_names
 
 EACH_STAGE = pytest.mark.parametrize("stage", STAGES, ids=lambda s: s.name)
 EACH_GRADED_STAGE = pytest.mark.parametrize("stage", GRADED_STAGES, ids=lambda s: s.name)
@@ -133,16 +132,6 @@ def test_no_solution_and_no_rubric_is_released(course, stage):
     assert solution_lines(stage), "the stage has solutions to look for"
     assert leaked == []
     assert "SOLUTION" not in text
-
-
-@EACH_GRADED_STAGE
-def test_given_holds_nothing_of_its_own_stage(course, stage):
-    given = course / "release" / stage.assignment / "given.py"
-    if stage == GRADED_STAGES[0]:
-        assert not given.exists()
-    else:
-        defined = set(defined_names(given.read_text(encoding="utf-8")))
-        assert defined & set(stage.functions) == set()
 
 
 @EACH_STAGE

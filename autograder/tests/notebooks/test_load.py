@@ -1,7 +1,6 @@
 """A student's file as code: the cells that grading runs, and load_notebook for later stages."""
 
 import json
-import subprocess
 import sys
 
 import pytest
@@ -65,15 +64,6 @@ def test_a_python_file_is_read_in_cells_or_whole(tmp_path):
     percent.write_text('# %% setup="imports"\nx = 1\n# %% tags=["chart"]\nplot()\n# %%\ndef prefill(): pass\n')
     assert sources(plain) == ["def prefill():\n    pass"]
     assert sources(percent) == ["x = 1", "def prefill(): pass"]
-
-
-def test_reading_cells_imports_nothing_slow():
-    """`autograder test` has two seconds in all, and nbformat and jupytext would take that long."""
-    code = (
-        "import sys, autograder.notebooks.load; "
-        "sys.exit(', '.join(m for m in ('nbformat', 'jupytext', 'nbgrader') if m in sys.modules) or 0)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
