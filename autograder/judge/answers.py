@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.judge.cases import JudgeModel, ModelPart
+from autograder.judge.framework import Failure
 from autograder.judge.student_error import StudentError
 from autograder.worker.protocol import MAX_FRAME_BYTES
 from autograder.worker.runtime import MAX_REPLY_BYTES
@@ -88,4 +89,10 @@ def expect_array(name: str, value: Any) -> np.ndarray:
 def expect_ids(name: str, value: Any) -> list[int]:
     if not (isinstance(value, list) and all(type(i) is int for i in value)):
         raise StudentError(name, {"kind": "bad-result", "message": "the result is not a list of token ids"})
+    return value
+
+
+def expect_string(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise Failure(f"{name} returned {described(value)} where a string is expected.")
     return value

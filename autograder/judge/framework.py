@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autograder.judge.bugs import INPUT_CHANGED, NOT_DEFINED, NOT_WRITTEN, NOTHING_TO_JUDGE, SYNTAX_ERROR, Bug
-from autograder.judge.student_error import IS_NONE, StudentError
+from autograder.judge.student_error import IS_NONE, NoAnswer
 from autograder.plain_text import one_line
 from autograder.stages import earlier_stages, find_stage
 
@@ -179,7 +179,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
             check.run(student, Cases(seed, check.id, trained))
     except Failure as failure:
         return _failed(check, failure, student, student.error_in(failure.detail))
-    except StudentError as error:
+    except NoAnswer as error:
         bug = NOT_WRITTEN if error.stub else NOT_DEFINED if error.kind == "missing" else None
         return _failed(check, Failure(error.sentence, bug), student, error)
     except Exception as error:
@@ -192,7 +192,7 @@ def run_check(check: Check, student: Any, seed: int, trained: str | None = None)
     return check.passed()
 
 
-def _failed(check: Check, failure: Failure, student: Student, error: StudentError | None) -> Result:
+def _failed(check: Check, failure: Failure, student: Student, error: NoAnswer | None) -> Result:
     """The result of a failure. error: what the student's code raised, if that is the failure."""
     bug = SYNTAX_ERROR if error and error.not_parsed else failure.bug
     cause = (bug and bug.sentence) or (error.cause if error else "")

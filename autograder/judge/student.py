@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from autograder.judge.answers import Room, described, expect_array, expect_ids, expect_plain, tokens_of
+from autograder.judge.answers import Room, described, expect_array, expect_ids, expect_plain, expect_string, tokens_of
 from autograder.judge.bugs import INPUT_CHANGED, Bug
 from autograder.judge.cases import JudgeModel
 from autograder.judge.framework import Failure
 from autograder.judge.reference import KV
-from autograder.judge.student_error import StudentError
+from autograder.judge.student_error import NoAnswer, NotWritten, StudentError
 from autograder.plain_text import one_line
 from autograder.worker.arguments import AsTuple, Entry, Handle, wire
 from autograder.worker.protocol import HEAD_BYTES, decode
@@ -28,6 +28,7 @@ CACHE = {  # the student's methods that making and reading a cache calls
     "make_cache": ("ModelCache.__init__", "ModelCache.layers", "LayerCache.append"),
     "read_cache": ("ModelCache.layers", "LayerCache.keys", "LayerCache.values"),
 }
+MAX_LAYERS = 1000  # that are asked for, whatever a cache says
 MAX_BYTES_TOGETHER = 4_000_000  # of the answers to many calls
 
 
@@ -54,12 +55,12 @@ class Student:
         self.gone: Exception | None = None  # the exception that reported the end of the process
         self._asked: list[str] = []  # in this check: functions, and methods with their class
         self._classes: dict[int, str] = {}  # of the objects behind handles
-        self._raised: dict[str, StudentError] = {}  # in this check, by sentence
+        self._raised: dict[str, NoAnswer] = {}  # in this check, by sentence
         self._known = {} if known is None else known
         self.watched: Collection[str] = ()  # functions that must not change their arguments
         self._elsewhere = False
 
-    # Calls: the result in five forms
+    # Calls: the result in six forms
 
     def array(self, name: str, *args: Any, **kwargs: Any) -> np.ndarray:
         """The result as an array of numbers."""
@@ -71,13 +72,13 @@ class Student:
 
     def counted_ids(self, name: str, *args: Any) -> tuple[list[int], float | None]:
         """The result as a list of int, and how many tokens went through the model; None if nothing was counted."""
-        value, tokens = self._counted(name, args, "ids")
-        return expect_ids(name, value), tokens
+        reply = self._reply(name, "call", args, {}, name=name, returns="ids", count=True)
+        return expect_ids(name, reply.get("value")), tokens_of(reply)
 
     def counted_array(self, name: str, *args: Any) -> tuple[np.ndarray, float | None]:
         """The result as an array, and how many tokens went through the model; None if nothing was counted."""
-        value, tokens = self._counted(name, args, "array")
-        return expect_array(name, value), tokens
+        reply = self._reply(name, "call", args, {}, name=name, returns="array", count=True)
+        return expect_array(name, reply.get("value")), tokens_of(reply)
 
     def handle(self, name: str, *args: Any, **kwargs: Any) -> Handle:
         """The result stays with the student's code."""
@@ -87,10 +88,14 @@ class Student:
         """The result as None, bool, int, float, str, list, dict or array."""
         return expect_plain(name, self._call(name, args, kwargs, "plain"))
 
+    def string(self, name: str, *args: Any, **kwargs: Any) -> str:
+        """The result as a string."""
+        return expect_string(name, self.plain(name, *args, **kwargs))
+
     def each_plain(self, name: str, calls: Sequence[tuple[Sequence[Any], dict[str, Any]]]) -> list[Any]:
         """The results of many calls, each with its (args, kwargs), as plain values, in one request."""
         wired = [[[wire(a) for a in args], {key: wire(a) for key, a in kwargs.items()}] for args, kwargs in calls]
-        return self._each(name, {"op": "calls", "name": name, "calls": wired})
+        return self._each(name, "calls", wired)
 
     def entry(self, name: str, *args: Any, **kwargs: Any) -> int | None:
         """Which `Entry` among the arguments, including kept ones, was returned: an index over all of them, or None."""
@@ -103,7 +108,7 @@ class Student:
 
     def keep(self, argument: Any) -> Handle:
         """An argument that is the same object in every call to which it is passed."""
-        return self._handle(self._ask("keep", {"op": "keep", "value": wire(argument)}), "keep")
+        return self._handle(self._value("keep", "keep", value=wire(argument)), "keep")
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -116,16 +121,16 @@ class Student:
 
     def method(self, handle: Handle, name: str, *args: Any, returns: str = "plain", **kwargs: Any) -> Any:
         """handle.name(*args); returns is "plain", "array", "ids", "handle" or "none"."""
-        request = {"op": "method", "handle": handle.number, "name": name, "returns": returns}
-        return self._as(returns, name, self._invoke(name, request, args, kwargs))
+        value = self._value(name, "method", args, kwargs, handle=handle.number, name=name, returns=returns)
+        return self._as(returns, name, value)
 
     def counted_method(
         self, handle: Handle, name: str, *args: Any, n_layer: int
     ) -> tuple[list[int], float | None, list[Any]]:
         """handle.name(*args) as ids, how many tokens went through the student's model functions, and how many had done
         so at each call of a NotesWork among the arguments."""
-        request = {"op": "method", "handle": handle.number, "name": name, "returns": "ids"}
-        reply = self._exchange(name, {**request, "count": True, "n_layer": n_layer}, args, {})
+        counting = {"count": True, "n_layer": n_layer}
+        reply = self._reply(name, "method", args, {}, handle=handle.number, name=name, returns="ids", **counting)
         noted = reply.get("noted")
         return expect_ids(name, reply.get("value")), tokens_of(reply), noted if isinstance(noted, list) else []
 
@@ -133,24 +138,18 @@ class Student:
         """The results of many calls of an object's methods, each with its (name, args), as plain values."""
         wired = [[name, [wire(a) for a in args]] for name, args in calls]
         names = ", ".join(dict.fromkeys(name for name, _ in calls))
-        return self._each(names, {"op": "methods", "name": names, "handle": handle.number, "calls": wired})
+        return self._each(names, "methods", wired, handle=handle.number)
 
     def attribute(self, handle: Handle, name: str, returns: str = "plain") -> Any:
-        value = self._ask(name, {"op": "attribute", "handle": handle.number, "name": name, "returns": returns})
+        value = self._value(name, "attribute", handle=handle.number, name=name, returns=returns)
         return self._as(returns, name, value)
 
     def length(self, handle: Handle) -> int:
-        value = self._ask("len", {"op": "length", "handle": handle.number})
-        if type(value) is not int:
-            raise StudentError("len", {"kind": "bad-result", "message": "the length is not a whole number"})
-        return value
+        return self._whole("len", "length", handle)
 
     def bytes_held(self, handle: Handle) -> int:
         """The bytes that can be reached from an object."""
-        value = self._ask("bytes_held", {"op": "bytes_held", "handle": handle.number})
-        if type(value) is not int:
-            raise StudentError("bytes_held", {"kind": "bad-result", "message": "the result is not a whole number"})
-        return value
+        return self._whole("bytes_held", "bytes_held", handle)
 
     # Caches
 
@@ -163,12 +162,17 @@ class Student:
         """The same without a model."""
         arrays = [[np.asarray(k, np.float32), np.asarray(v, np.float32)] for k, v in kv]
         self._room.make_for(arrays)
-        request = {"op": "make_cache", "n_layer": len(kv), "kv": arrays}
-        return self._handle(self._ask("ModelCache", request), "ModelCache")
+        return self._handle(self._value("ModelCache", "make_cache", n_layer=len(kv), kv=arrays), "ModelCache")
+
+    def layers(self, cache: Handle, n: int | None = None) -> list[Handle]:
+        """The first n layers of a cache, or all."""
+        layers = self.attribute(cache, "layers", returns="handle")
+        n = min(self.length(layers), MAX_LAYERS) if n is None else n
+        return [self.method(layers, "__getitem__", i, returns="handle") for i in range(n)]
 
     def read_cache(self, handle: Handle, name: str = "the saved cache") -> KV:
         """A copy of each layer's (keys, values), each an array of three axes."""
-        value = self._ask(name, {"op": "read_cache", "handle": handle.number})
+        value = self._value(name, "read_cache", handle=handle.number)
         well_formed = isinstance(value, list) and all(
             isinstance(pair, list)
             and len(pair) == 2
@@ -183,20 +187,20 @@ class Student:
     # Files in the student's working folder
 
     def read_file(self, path: str) -> bytes:
-        value = self._ask(path, {"op": "read_file", "path": path})
+        value = self._value(path, "read_file", path=path)
         return value if isinstance(value, bytes) else b""
 
     def write_file(self, path: str, data: bytes) -> None:
-        self._ask(path, {"op": "write_file", "path": path, "data": data})
+        self._value(path, "write_file", path=path, data=data)
 
     def file_exists(self, path: str) -> bool:
-        return self._ask(path, {"op": "file_exists", "path": path}) is True
+        return self._value(path, "file_exists", path=path) is True
 
     # Processes
 
     def hashes(self) -> bool:
         """Whether the student's functions hash or make sets, so that results may differ between processes."""
-        return self._ask("hashes", {"op": "hashes"}) is True
+        return self._value("hashes", "hashes") is True
 
     def begin_anew(self, other_hashes: bool | None = None) -> bool:
         """Continue in a new process, with another date and folder, without the handles and files of this one.
@@ -214,24 +218,28 @@ class Student:
     # Errors
 
     def expect_error(
-        self, name: str, *args: Any, what: str, prop: str | None = None, bug: Bug | None = None, **kwargs: Any
+        self,
+        name: str,
+        *args: Any,
+        what: str,
+        prop: str | None = None,
+        bug: Bug | None = None,
+        of: Handle | None = None,
     ) -> str:
         """The message of the ValueError or IndexError that the call must raise; raises Failure if it does not.
 
-        bug: the bug to name if the call returns as if nothing were wrong.
+        bug: the bug to name if the call returns as if nothing were wrong, or has nothing to return. of: the object, for
+        a method.
         """
         try:
-            self._call(name, args, kwargs, "none")
+            self.method(of, name, *args, returns="none") if of else self._call(name, args, {}, "none")
         except StudentError as error:
             if error.refusal:
                 return error.message
-            if error.unwritten:
-                raise
-            detail = f"For {what}, {error.sentence[:-1]}; a ValueError is expected."
-            raise Failure(detail, prop=prop) from None
-        raise Failure(
-            f"For {what}, {name} returned as if nothing were wrong; a ValueError is expected.", bug, prop=prop
-        )
+            happened, bug = error.sentence[:-1], bug if error.type == "UnboundLocalError" else None
+        else:
+            happened = f"{name} returned as if nothing were wrong"
+        raise Failure(f"For {what}, {happened}; a ValueError is expected.", bug, prop=prop)
 
     def once(self, what: str, expect: Callable[[], None]) -> None:
         """Call expect in the first check of a submission that asks for it; in later ones, raise what it raised."""
@@ -239,7 +247,7 @@ class Student:
             before, error = len(self._asked), None
             try:
                 expect()
-            except (Failure, StudentError) as raised:
+            except (Failure, NoAnswer) as raised:
                 error = raised
             self._known[what] = error, self._asked[before:]
         error, asked = self._known[what]
@@ -250,56 +258,56 @@ class Student:
     # Inside
 
     def _call(self, name, args, kwargs, returns):
-        return self._invoke(name, {"op": "call", "name": name, "returns": returns}, args, kwargs)
+        return self._value(name, "call", args, kwargs, name=name, returns=returns)
 
-    def _counted(self, name, args, returns):
-        reply = self._exchange(name, {"op": "call", "name": name, "returns": returns, "count": True}, args, {})
-        return reply.get("value"), tokens_of(reply)
-
-    def _invoke(self, name, request, args, kwargs):
-        return self._exchange(name, request, args, kwargs).get("value")
-
-    def _exchange(self, name, request, args, kwargs):
-        self._room.make_for((*args, *kwargs.values()))
-        request["args"] = [wire(a) for a in args]
-        request["kwargs"] = {key: wire(a) for key, a in kwargs.items()}
-        if self._elsewhere:
-            request["elsewhere"] = True
-        reply = self._reply(name, request)
-        if reply.get("changed") and name in self.watched:  # harmless elsewhere: each call gets copies
-            raise Failure(
-                f"{name} changed one of its arguments in place.",
-                INPUT_CHANGED,
-                prop="A function leaves its inputs as they were.",
-            )
-        return reply
-
-    def _each(self, name, request):
-        values = self._invoke(name, {**request, "returns": "plain", "max_bytes": MAX_BYTES_TOGETHER}, (), {})
-        if not isinstance(values, list) or len(values) != len(request["calls"]):
+    def _each(self, name, op, calls, **of):
+        options = {"returns": "plain", "max_bytes": MAX_BYTES_TOGETHER, **of}
+        values = self._value(name, op, name=name, calls=calls, **options)
+        if not isinstance(values, list) or len(values) != len(calls):
             raise StudentError(name, {"kind": "bad-result", "message": "not every call has its result"})
         return [expect_plain(name, value) for value in values]
 
-    def _ask(self, name, request):
-        return self._reply(name, request).get("value")
+    def _whole(self, name, op, handle):
+        value = self._value(name, op, handle=handle.number)
+        if type(value) is not int:
+            raise StudentError(name, {"kind": "bad-result", "message": "the result is not a whole number"})
+        return value
 
-    def _reply(self, name, request):
+    def _value(self, subject, op, args=None, kwargs=None, **request):
+        return self._reply(subject, op, args, kwargs, **request).get("value")
+
+    def _reply(self, subject, op, args=None, kwargs=None, **request):
+        """The reply to a request; raises StudentError. args and kwargs: of a call. subject: what an error names."""
+        request["op"] = op
+        if args is not None:
+            self._room.make_for((*args, *kwargs.values()))
+            request["args"] = [wire(a) for a in args]
+            request["kwargs"] = {key: wire(a) for key, a in kwargs.items()}
+        if self._elsewhere:
+            request["elsewhere"] = True
         request.setdefault("max_bytes", self._room.bytes_for(request))
-        if self._replaced is not None and request["op"] in ("call", "keep", "make_cache"):  # these create an object
+        if self._replaced is not None and op in ("call", "keep", "make_cache"):  # these create an object
             request["replaced"], self._replaced = self._replaced, None
         try:
             reply = self._perform(request)
         except Exception as error:
             self.gone = error
             raise
-        self.last = (name, reply.get("value"))
+        self.last = (subject, reply.get("value"))
         self._asked += self._asked_by(request)
         if "class" in reply and type(reply.get("value")) is int:
             self._classes[reply["value"]] = one_line(str(reply["class"]), 80)
-        if isinstance(reply.get("error"), dict):
-            error = StudentError(_running(name, request, reply["error"].get("call")), reply["error"])
+        if isinstance(raised := reply.get("error"), dict):
+            kind = NotWritten if raised.get("stub") is True or raised.get("kind") == "missing" else StudentError
+            error = kind(_running(subject, request, raised.get("call")), raised)
             self._raised.setdefault(error.sentence, error)
             raise error
+        if reply.get("changed") and subject in self.watched:  # harmless elsewhere: each call gets copies
+            raise Failure(
+                f"{subject} changed one of its arguments in place.",
+                INPUT_CHANGED,
+                prop="A function leaves its inputs as they were.",
+            )
         return reply
 
     def _asked_by(self, request: dict[str, Any]) -> Iterator[str]:
@@ -330,7 +338,7 @@ class Student:
         of_class, method = name.rpartition(".")[::2]
         return of_class in written if of_class or "." in name else method not in given
 
-    def error_in(self, sentence: str) -> StudentError | None:
+    def error_in(self, sentence: str) -> NoAnswer | None:
         """The error that a sentence of a failure quotes; None if it quotes none."""
         return next((error for quoted, error in self._raised.items() if quoted[:-1] in sentence), None)
 

@@ -10,8 +10,8 @@ from autograder.plain_text import one_line
 IS_NONE = "a value is None"
 
 
-class StudentError(Exception):
-    """The student's code raised, is missing, or returned something that cannot be used."""
+class NoAnswer(Exception):
+    """The student's code raised, is missing, or returned something that cannot be used. It is one of two classes."""
 
     def __init__(self, name: str, error: dict[str, Any]):
         self.name = name
@@ -25,11 +25,6 @@ class StudentError(Exception):
         where = error.get("where")
         self.where = where if isinstance(where, dict) else None
         super().__init__(self.sentence)
-
-    @property
-    def unwritten(self) -> bool:
-        """Whether the function is a stub or is not defined."""
-        return self.stub or self.kind == "missing"
 
     @property
     def sentence(self) -> str:
@@ -74,3 +69,11 @@ class StudentError(Exception):
             return ""
         text = f": {one_line(str(self.where['text']), 200)}" if self.where.get("text") else ""
         return f"line {self.where.get('line')} of {one_line(str(self.where.get('cell')), 200)}{text}"
+
+
+class StudentError(NoAnswer):
+    """It raised, or returned something that cannot be used."""
+
+
+class NotWritten(NoAnswer):
+    """It is a stub, or is not defined: no check goes on without it."""

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from autograder.judge import reference as right
-from autograder.judge.bugs import Bug
-from autograder.judge.reference import Reference, softmax
+from autograder.judge.bugs import BUGS, Bug, positions_shifted
+from autograder.judge.reference import KV, Reference, softmax
 
 Suspect = tuple[Bug, str]  # a bug, and the name of the variant that has it
 
@@ -29,6 +29,22 @@ def variant(reference: Reference, name: str) -> Reference:
     for part, changed in VARIANTS[name].items():
         setattr(wrong, part, changed(reference.weights) if part == "weights" else changed)
     return wrong
+
+
+def suspects(*names: str, bug: str = "") -> tuple[Suspect, ...]:
+    """The variants of these names, each with the bug of the key `bug`, or else of the key that is its own name."""
+    return tuple((BUGS[bug or name], name) for name in names)
+
+
+def wrong_positions(reference: Reference, ids: Sequence[int], past: KV | None) -> Iterator[tuple[Bug, Callable]]:
+    """Passes over ids that follow `past`, at other positions than those after it, with the bug of each."""
+    n_past, last = past[0][0].shape[1] if past else 0, reference.config.n_ctx - len(ids)
+    starts = [(BUGS["positions-reset"], 0), (BUGS["positions-counted-twice"], 2 * n_past)] if past else []
+    starts += [(positions_shifted(k), n_past + k) for n in range(1, 9) for k in (n, -n)]
+    for bug, start in starts:
+        if 0 <= start <= last:
+            positions = range(start, start + len(ids))
+            yield bug, lambda positions=positions: reference.run(ids, past=past, positions=positions)
 
 
 def suspects_from(
@@ -135,39 +151,28 @@ HEADS = {
 # Blocks: each half is a function of x, of attention or the MLP, and of its layer norm.
 
 
-def _pre(x, part, norm):
-    return x + part(norm(x))
-
-
-def _post(x, part, norm):
-    return norm(x + part(x))
-
-
-def _normed(x, part, norm):
-    return norm(x) + part(norm(x))
-
-
-def _replaced(x, part, norm):
-    return part(norm(x))
-
-
-def _bare(x, part, norm):
-    return x + part(x)
+HALVES = {
+    "right": lambda x, part, norm: x + part(norm(x)),
+    "post": lambda x, part, norm: norm(x + part(x)),
+    "normed": lambda x, part, norm: norm(x) + part(norm(x)),
+    "replaced": lambda x, part, norm: part(norm(x)),
+    "bare": lambda x, part, norm: x + part(x),
+}
 
 
 def _block(first, second):
-    return lambda x, attend, mlp, ln_1, ln_2: second(first(x, attend, ln_1), mlp, ln_2)
+    return lambda x, attend, mlp, ln_1, ln_2: HALVES[second](HALVES[first](x, attend, ln_1), mlp, ln_2)
 
 
 BLOCKS = {
-    "post-norm": _block(_post, _post),
-    "normed-residual": _block(_normed, _normed),
-    "normed-attention": _block(_normed, _pre),
-    "no-residual-attention": _block(_replaced, _pre),
-    "no-residual-mlp": _block(_pre, _replaced),
-    "no-residual": _block(_replaced, _replaced),
-    "no-ln-1": _block(_bare, _pre),
-    "no-ln-2": _block(_pre, _bare),
+    "post-norm": _block("post", "post"),
+    "normed-residual": _block("normed", "normed"),
+    "normed-attention": _block("normed", "right"),
+    "no-residual-attention": _block("replaced", "right"),
+    "no-residual-mlp": _block("right", "replaced"),
+    "no-residual": _block("replaced", "replaced"),
+    "no-ln-1": _block("bare", "right"),
+    "no-ln-2": _block("right", "bare"),
     "mlp-of-old-x": lambda x, attend, mlp, ln_1, ln_2: x + attend(ln_1(x)) + mlp(ln_2(x)),
     "ln-1-twice": lambda x, attend, mlp, ln_1, ln_2: right.pre_norm(x, attend, mlp, ln_1, ln_1),
 }

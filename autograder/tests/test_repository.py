@@ -172,7 +172,9 @@ def test_the_wheel_carries_the_glossary(wheel):
 def test_the_wheel_carries_what_is_read_beside_the_code(wheel):
     of_the_package = {name for name in wheel if name.startswith("autograder/") and "/data/" not in name}
     beside = {name for name in of_the_package if not name.endswith(".py")}
-    assert beside >= {f"autograder/{name}" for name in ("notebooks/charts.txt", "notebooks/given.txt")}
+    assert beside >= {
+        f"autograder/{name}" for name in ("notebooks/charts.txt", "notebooks/given.txt", "judge/bugs.txt")
+    }
     assert beside >= {f"autograder/{name}" for name in ("report/page.css", "report/page.html", "report/page.js")}
 
 

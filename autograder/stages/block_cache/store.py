@@ -184,9 +184,7 @@ def store_keeps_its_own(student: Student, cases: Cases) -> None:
         raise Failure("What was put into one store is in another one, too.", bugs.STORES_SHARE)
     if not same_rows(student.method(store, "match", *asked), expected):
         raise Failure("match gives other rows than those that were put in.")
-    layers = student.attribute(cache, "layers", returns="handle")
-    for i in range(SHAPE[0]):
-        layer = student.method(layers, "__getitem__", i, returns="handle")
+    for layer in student.layers(cache, SHAPE[0]):
         for part in ("keys", "values"):
             _write_into(student, student.attribute(layer, part, returns="handle"))
     if not same_rows(student.method(store, "match", *asked), expected):

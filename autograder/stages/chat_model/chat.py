@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from autograder.judge.compare import common
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count, tokens
-from autograder.judge.student_error import StudentError
+from autograder.judge.reference import KV
+from autograder.judge.student import StudentError
 from autograder.stages.chat_model import bugs as own
-from autograder.stages.chat_model.llama import KV
+from autograder.stages.chat_model.chatml import chatml
 from autograder.stages.chat_model.llama_cases import JudgeLlama, random_judge_llama
-from autograder.stages.chat_model.shared import chatml
 from autograder.toolkit.chat.config import LlamaConfig
 from autograder.toolkit.chat.tokenizer import ChatTokenizer, byte_tokenizer
 from autograder.worker.arguments import ByteTokenizer, NotesWork, PlainRender, plain_render
@@ -58,15 +59,15 @@ class Conversation:
         tokenizer = byte_tokenizer(self.other)
         self.messages.append({"role": "user", "content": text})
         ids = tokenizer.encode((plain_render if self.other else chatml)(self.messages, True))
-        common = next((i for i, (a, b) in enumerate(zip(ids, self._known, strict=False)) if a != b), len(self._known))
         new_ids, kv, margin = self._answer(ids, [])
         self.margin = min(self.margin, margin)
         n = min(len(self._known), len(ids) - 1)
         assumed, self._assumed, _ = self._answer(ids[n:], [(k[:, :n], v[:, :n]) for k, v in self._assumed])
         rows = kv[0][0].shape[1]
+        shared = min(common(ids, self._known), len(ids) - 1)
         self._known = (ids + new_ids)[:rows]
         self.messages.append({"role": "assistant", "content": tokenizer.decode(new_ids)})
-        self.turns.append(Turn(text, new_ids, len(ids), min(common, len(ids) - 1), rows, assumed))
+        self.turns.append(Turn(text, new_ids, len(ids), shared, rows, assumed))
         return self.turns[-1]
 
     def _answer(self, ids: list[int], past: KV) -> tuple[list[int], KV, float]:
@@ -174,11 +175,11 @@ def chat_reuse(student, cases):
             if work is not None and work > least + 1:
                 raise Failure(
                     f"In {what}, {tokens(round(work))} went through the model where {least} are enough.",
-                    own.REUSE_NOT_USED if number > 1 and work >= turn.rows else None,
+                    own.CHAT_RECOMPUTES if number > 1 and work >= turn.rows else None,
                 )
             # In the last layer, the last row is all that is needed: it may have seen next to nothing of the prompt.
             if work is not None and not reuse and work < least * (1 - 1 / SHAPE.n_layer):
-                raise Failure(f"In {what}, only {work:g} of {least} tokens were run.", own.REUSE_ALWAYS)
+                raise Failure(f"In {what}, only {work:g} of {least} tokens were run.", own.CHAT_REUSES_ALWAYS)
     given(student, cases)
     again(student, cases)
     taken_back(student, cases)
@@ -228,7 +229,7 @@ def again(student, cases):
     ):
         student.method(chat, "__setattr__", "reuse", reuse, returns="none")
         student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
-        new_ids = answered(student, chat, turn.text, talk.model, prop, own.NOTHING_LEFT if reuse else None)
+        new_ids = answered(student, chat, turn.text, talk.model, prop, own.CHAT_NOTHING_LEFT if reuse else None)
         expect_ids(new_ids, turn.new_ids, "a conversation that begins anew with the same message")
         reused, right = reused_last(student, chat), turn.prompt - 1 if reuse else 0
         if reused != right:
@@ -260,17 +261,15 @@ def reused_last(student, chat):
     return row.get("reused") if isinstance(row, dict) else None
 
 
-def expect_ids(new_ids, right, what, assumed=()):
+def expect_ids(new_ids, right, what, assumed=(), prop=None):
     if new_ids == right:
         return
     end, n = byte_tokenizer().end_id, len(right)
-    bug = own.IDS_ASSUMED if new_ids == assumed else None
+    bug = own.CHAT_IDS_ASSUMED if new_ids == assumed else None
     if new_ids[:n] == right and new_ids[n : n + 1] == [end]:
-        bug = own.END_KEPT if len(new_ids) == n + 1 else own.END_IGNORED
-    same = next((i for i, (a, b) in enumerate(zip(new_ids, right, strict=False)) if a != b), min(len(new_ids), n))
-    raise Failure(
-        f"In {what}, the answer begins with {same} of the {count(n, 'right id')}, and has {len(new_ids)} in all.", bug
-    )
+        bug = own.END_TOKEN_KEPT if len(new_ids) == n + 1 else own.END_TOKEN_IGNORED
+    begins = f"begins with {common(new_ids, right)} of the {count(n, 'right id')}"
+    raise Failure(f"In {what}, the answer {begins}, and has {len(new_ids)} in all.", bug, prop=prop)
 
 
 def refused(student, cases):
@@ -293,27 +292,11 @@ def refused(student, cases):
         if cleared:
             student.method(student.attribute(chat, "messages", returns="handle"), "clear", returns="none")
         for text in texts:
-            try:
-                student.method(chat, "send", text, N_NEW, returns="none")
-            except Exception as error:
-                if not getattr(error, "refusal", False):
-                    raise
-            else:
-                raise Failure(
-                    "send returned as if nothing were wrong.",
-                    prop="A prompt that does not fit into n_ctx is a ValueError.",
-                )
+            student.expect_error("send", text, N_NEW, of=chat, what="a prompt that does not fit into n_ctx")
         prop = "A message that is refused leaves nothing behind."
         after, shared = (first, first.prompt - 1) if cleared else (second, second.shared)
-        try:
-            new_ids = send(student, chat, after.text, talk.model)[0]
-            expect_ids(new_ids, after.new_ids, "the turn after a refused message")
-        except Failure as failure:
-            raise Failure(failure.detail, failure.bug, prop=prop) from None
-        except Exception as error:
-            if not getattr(error, "refusal", False):
-                raise
-            raise Failure("The message after a refused one was refused too.", own.REFUSED_STAYS, prop=prop) from None
+        new_ids = answered(student, chat, after.text, talk.model, prop, own.REFUSED_MESSAGE_STAYS)
+        expect_ids(new_ids, after.new_ids, "the turn after a refused message", prop=prop)
         if len(student.attribute(chat, "log")) != 2:
             raise Failure("The log has another number of turns than were answered.", prop=prop)
         if reused_last(student, chat) != shared:
@@ -349,7 +332,7 @@ def chat_log(student, cases):
                 wrong.append("other seconds than it took until the first new token")
             if wrong:
                 counted = number > 1 and (said.get("prompt"), said.get("reused")) == (turn.prompt, shared + 1)
-                bug = own.LAST_ID_COUNTED if reuse and counted else own.SECONDS_ROUNDED if rounded else None
+                bug = own.CHAT_LAST_ID_COUNTED if reuse and counted else own.CHAT_SECONDS_ROUNDED if rounded else None
                 raise Failure(f"In turn {number} with reuse={reuse}, log has {'; '.join(wrong)}.", bug)
         if len({row["seconds"] for row in log}) == 1:
             raise Failure(f"In all {len(log)} turns with reuse={reuse}, log has the same seconds.")

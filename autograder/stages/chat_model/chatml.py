@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from autograder.judge.compare import common
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.stages.chat_model import bugs as own
-from autograder.stages.chat_model.shared import DEFAULT_SYSTEM, END, START, chatml
 
 WORDS = ("Who", "are", "you?", "Count", "1, 2", "naïve", "  x", "y \n", "")
+START, END = "<|im_start|>", "<|im_end|>"
+DEFAULT_SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+
+
+def chatml(messages: list[dict[str, str]], add_generation_prompt: bool = False) -> str:
+    """The right text of a conversation."""
+    text = ""
+    if messages[0]["role"] != "system":
+        text = f"{START}system\n{DEFAULT_SYSTEM}{END}\n"
+    for message in messages:
+        text += START + message["role"] + "\n" + message["content"] + END + "\n"
+    return text + (f"{START}assistant\n" if add_generation_prompt else "")
 
 
 def conversation(cases, n_turn: int, system: str | None, *label: object) -> list[dict[str, str]]:
@@ -21,13 +33,6 @@ def conversation(cases, n_turn: int, system: str | None, *label: object) -> list
     return messages
 
 
-def render(student, messages, prompt):
-    text = student.plain("render_chatml", messages, add_generation_prompt=prompt)
-    if not isinstance(text, str):
-        raise Failure(f"render_chatml returned {type(text).__name__}, and a text is expected.")
-    return text
-
-
 @check("render_chatml writes the model's template", points=1, watches=("render_chatml",))
 def chatml_template(student, cases):
     """The text is the one that the model's own template makes."""
@@ -36,10 +41,10 @@ def chatml_template(student, cases):
         messages = conversation(cases, i // 3, system, i)
         messages.append({"role": "user", "content": f" {i}{END} \n"})
         for prompt in (False, True):
-            expect_text(render(student, messages, prompt), messages, prompt)
+            expect_text(student.string("render_chatml", messages, add_generation_prompt=prompt), messages, prompt)
     for role in ("user", "system"):  # a system message that is not the first takes no default's place
         messages = [{"role": "assistant", "content": "Hello."}, {"role": role, "content": "Who?"}]
-        expect_text(render(student, messages, True), messages, True)
+        expect_text(student.string("render_chatml", messages, add_generation_prompt=True), messages, True)
     messages = conversation(cases, 1, None, "default")
     if student.plain("render_chatml", messages) != chatml(messages):
         raise Failure("Without add_generation_prompt, the text is not that of False.")
@@ -51,19 +56,14 @@ def expect_text(text, messages, prompt):
         return
     default = f"{START}system\n{DEFAULT_SYSTEM}{END}\n"
     stripped = chatml([{**m, "content": m["content"].strip()} for m in messages], prompt)
-    bug = None
-    if text == right.removeprefix(default):
-        bug = own.DEFAULT_SYSTEM_MISSING
-    elif text == default + right:
-        bug = own.DEFAULT_SYSTEM_ALWAYS
-    elif text == stripped:
-        bug = own.CONTENT_STRIPPED
-    elif prompt and text == chatml(messages):
-        bug = own.GENERATION_PROMPT_MISSING
-    elif not prompt and text == chatml(messages, True):
-        bug = own.GENERATION_PROMPT_ALWAYS
-    at = next((i for i, (a, b) in enumerate(zip(text, right, strict=False)) if a != b), min(len(text), len(right)))
-    has = "a" if messages[0]["role"] == "system" else "no"
+    wrong = (
+        (own.DEFAULT_SYSTEM_MISSING, right.removeprefix(default)),
+        (own.DEFAULT_SYSTEM_ALWAYS, default + right),
+        (own.CHATML_CONTENT_STRIPPED, stripped),
+        (own.GENERATION_PROMPT_MISSING if prompt else own.CHATML_PROMPT_ALWAYS, chatml(messages, not prompt)),
+    )
+    bug = next((bug for bug, other in wrong if text == other), None)
+    at, has = common(text, right), "a" if messages[0]["role"] == "system" else "no"
     raise Failure(
         f"For {count(len(messages), 'message')} with {has} system message, add_generation_prompt={prompt}, the text "
         f"has {count(len(text), 'character')} instead of {len(right)} and differs from character {at} on.",
@@ -77,14 +77,13 @@ def chatml_turns(student, cases):
     for system in (None, "You are brief."):
         messages = conversation(cases, 5, system, "turns")
         starts = [i for i, m in enumerate(messages) if m["role"] == "user"]
-        prompts = [render(student, messages[: i + 1], True) for i in starts]
+        prompts = [student.string("render_chatml", messages[: i + 1], add_generation_prompt=True) for i in starts]
         for turn, (i, now, after) in enumerate(zip(starts, prompts, prompts[1:], strict=False), 1):
             said = now + messages[i + 1]["content"] + END
             if not after.startswith(said):
-                same = next((k for k, (a, b) in enumerate(zip(said, after, strict=False)) if a != b), len(after))
                 raise Failure(
                     f"The prompt of turn {turn} with its answer has {len(said)} characters, and the prompt of turn "
-                    f"{turn + 1} has only the first {same} of them."
+                    f"{turn + 1} has only the first {common(said, after)} of them."
                 )
         if not prompts or not all(prompts):
             raise Failure("A prompt is empty.")

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from autograder.judge.reference import KV, attention
 from autograder.toolkit.chat.weights import LlamaWeights
-
-KV = list[tuple[np.ndarray, np.ndarray]]  # one (keys, values) a layer, each [n_kv_head, n_seq, head_dim]
 
 
 @dataclass(frozen=True)
@@ -45,22 +44,24 @@ def rotate(x: np.ndarray, positions: Sequence[int], theta: float) -> np.ndarray:
 
 def attend(q: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Causal attention of [n_head, n_query, head_dim], the last n_query positions, on [n_kv_head, n_seq, head_dim]."""
-    n_head, n_query, head_dim = q.shape
-    n_kv_head, n_seq, _ = keys.shape
-    out = np.empty((n_head, n_query, head_dim))
-    seen = np.arange(n_seq) <= np.arange(n_seq - n_query, n_seq)[:, None]  # [n_query, n_seq]
-    for h in range(n_head):
-        group = h * n_kv_head // n_head
-        scores = np.where(seen, q[h] @ keys[group].T / np.sqrt(head_dim), -np.inf)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        out[h] = weights @ values[group] / weights.sum(axis=-1, keepdims=True)
-    return out
+    kv = [for_each_query_head(a, len(q)) for a in (keys, values)]
+    heads = range(len(q))  # one at a time: the scores of a long prompt take much memory
+    return np.concatenate([attention(*(a[h : h + 1] for a in (q, *kv))) for h in heads])
+
+
+def for_each_query_head(rows: np.ndarray, n_head: int) -> np.ndarray:
+    """Keys or values [n_kv_head, n_seq, head_dim] as [n_head, n_seq, head_dim]: neighbors share them."""
+    return rows.repeat(n_head // len(rows), axis=0)
+
+
+def silu(z: np.ndarray) -> np.ndarray:
+    """z / (1 + exp(-z))"""
+    return z * 0.5 * (1 + np.tanh(z / 2))  # which never overflows
 
 
 def swiglu(x: np.ndarray, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> np.ndarray:
-    """x: [..., n_embd]; silu(z) = z / (1 + exp(-z))"""
-    gated = x @ gate.T
-    return (gated / (1 + np.exp(-gated)) * (x @ up.T)) @ down.T
+    """x: [..., n_embd]"""
+    return (silu(x @ gate.T) * (x @ up.T)) @ down.T
 
 
 class LlamaReference:

@@ -85,12 +85,12 @@ def suspects(weights: LlamaWeights, ids: list[int]):
     blocks = weights.blocks
     return [
         *(
-            (own.NORMS_EXCHANGED, with_norms(*names))
+            (own.RMS_NORMS_EXCHANGED, with_norms(*names))
             for names in (("norm_1", "norm_1"), ("norm_2", "norm_2"), ("norm_2", "norm_1"))
         ),
         (own.O_PROJ_MISSING, without_o_proj),
-        *([] if weights.config.tied else [(own.WRONG_HEAD, lambda: last(head=weights.wte))]),
-        (own.NO_FINAL_NORM, lambda: LlamaReference(weights).run(ids).x[-1] @ weights.head.T),
+        *([] if weights.config.tied else [(own.HEAD_IS_WTE, lambda: last(head=weights.wte))]),
+        (own.NO_FINAL_RMS_NORM, lambda: LlamaReference(weights).run(ids).x[-1] @ weights.head.T),
         (own.THETA_FIXED, lambda: last(replace(weights.config, rope_theta=10000.0))),
     ]
 
@@ -148,7 +148,7 @@ def expect_rows(rows, expected, model: JudgeLlama) -> None:
         expect_close(
             keys, k, name=f"The array of keys in layer {layer}", axes=("head", "position", "element"), where=where,
             suspects=[
-                (own.KEYS_NOT_TURNED, lambda k=k, p=positions: rotate(k, [-i for i in p], c.rope_theta)),
+                (own.KEYS_CACHED_UNTURNED, lambda k=k, p=positions: rotate(k, [-i for i in p], c.rope_theta)),
                 (KEYS_VALUES_SWAPPED, lambda v=v: v),
             ],
         )  # fmt: skip

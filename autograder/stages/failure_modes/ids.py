@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from autograder.judge.answers import described
+from autograder.judge.answers import described, expect_string
 from autograder.judge.cases import Cases
+from autograder.judge.compare import common
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.student import AsTuple, Entry, Student
@@ -14,10 +15,8 @@ from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.shared import (
     Ids,
     Table,
-    common,
     draw_ids,
     expect_answers,
-    expect_string,
     other_ids,
     own_ids,
     repeated,

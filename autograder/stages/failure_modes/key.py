@@ -7,12 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from autograder.judge.answers import expect_string
 from autograder.judge.cases import Cases
+from autograder.judge.compare import common
 from autograder.judge.framework import Failure, check
 from autograder.judge.student import Student, StudentError
 from autograder.stages.failure_modes import bugs
 from autograder.stages.failure_modes.key_questions import FIELDS, Question, borders_in, draw_question, questions
-from autograder.stages.failure_modes.shared import WORDS, common, expect_string
+from autograder.stages.failure_modes.shared import WORDS
 from autograder.worker.arguments import AsString
 
 ELSEWHERE = "In another process, the same arguments give another key."
@@ -96,7 +98,7 @@ def _expect_dependence(keys: dict[Question, str], first: Question) -> None:
     ignored = [name for name in ("ids", *FIELDS) if seen[name,] == {keys[first]}]
     if ignored:
         detail = f"Any change in {' or '.join(ignored)} alone leaves the key as it was."
-        raise Failure(detail, bugs.KEY_IGNORES)
+        raise Failure(detail, bugs.KEY_IGNORES_AN_ARGUMENT)
 
 
 def _expect_different(keys: dict[Question, str], about: dict[Question, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from autograder.judge.bugs import INPUT_CHANGED
 from autograder.judge.cases import Cases
+from autograder.judge.compare import common
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.student import Student
@@ -17,11 +18,9 @@ from autograder.stages.failure_modes.shared import (
     START,
     WORDS,
     Talk,
-    common,
     draw_talk,
     draw_tools,
     plain_chat,
-    string_of,
 )
 
 Options = dict[str, Any]
@@ -38,9 +37,7 @@ def volatile_last(student: Student, cases: Cases) -> None:
         if failure.bug is INPUT_CHANGED:  # by render_chat, maybe, whose own check tells it
             student.watched = ("render_chat",)
         messages = [{"role": role, "content": role} for role in ("system", "user", "assistant", "context")]
-        rendered = [
-            string_of(student, "render_chat", messages, add_generation_prompt=asking) for asking in (False, True)
-        ]
+        rendered = [student.string("render_chat", messages, add_generation_prompt=asking) for asking in (False, True)]
         if rendered != [plain_chat(messages, asking) for asking in (False, True)]:
             failure.detail += " render_chat itself does not write messages as it should: look there first."
             failure.bug = None
@@ -57,10 +54,10 @@ def _expect_order(student: Student, cases: Cases) -> None:
     many = [f"{words[i % 6]} is number {n}" for i, n in enumerate(rng.permutation(range(10, 99))[:12])]
 
     def build(messages: Talk, options: Options) -> str:
-        return string_of(student, "build_prompt", system, tools, messages, **options)
+        return student.string("build_prompt", system, tools, messages, **options)
 
     if build(talk, {}) != build(talk, {}):
-        raise Failure("Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
+        raise Failure("Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_THE_CLOCK)
     variants: list[tuple[str, Talk, Options]] = [
         ("neither time nor notes", talk, {}),
         ("a time", talk, {"now": now}),
@@ -113,7 +110,7 @@ def _contents(student: Student, prompt: str, talk: Talk, with_context: bool, whe
     """
     system, context = ({"role": role, "content": A_CONTENT} for role in ("system", "context"))
     messages = [system, *talk, *[context] * with_context]
-    frame = string_of(student, "render_chat", messages, add_generation_prompt=True).split(A_CONTENT)
+    frame = student.string("render_chat", messages, add_generation_prompt=True).split(A_CONTENT)
     match = re.fullmatch("(.*)".join(map(re.escape, frame)), prompt, re.DOTALL)
     in_place = match is not None and len(match.groups()) == 1 + with_context  # fewer where render_chat drops messages
     if in_place and not any(START in content for content in match.groups()):
@@ -142,11 +139,11 @@ def canonical_tools(student: Student, cases: Cases) -> None:
     system = "Answer in one line."
 
     def build(tools: Any) -> str:
-        return string_of(student, "build_prompt", system, tools, talk)
+        return student.string("build_prompt", system, tools, talk)
 
     prompt = build(tools)
     if build(tools) != prompt:
-        raise Failure("Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_CLOCK)
+        raise Failure("Two calls with equal arguments gave two prompts.", bugs.PROMPT_READS_THE_CLOCK)
     stands_there = bool(_after(system, prompt).strip())  # that it does not is the other check's affair
     for given in (tools, tools[::-1], [*tools, tools[0]], []) if stands_there else ():
         value, _ = _json_list(_after(system, build(given)))

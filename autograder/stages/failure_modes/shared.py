@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograder.judge.answers import described
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure
-from autograder.judge.student import Student, StudentError
+from autograder.judge.student import StudentError
 
 TIMES = 4  # that each case is asked, since an answer may not depend on the calls before it
 
@@ -67,8 +66,6 @@ def _outcome(ask: Callable, case: tuple) -> Any:
     try:
         return ask(*case)
     except StudentError as error:
-        if error.unwritten:
-            raise
         return error
 
 
@@ -82,23 +79,6 @@ def plain_chat(
     """The messages as render_chat has to write them; the last three arguments are for its variants."""
     parts = [f"{START}{m['role']}\n{NO_THOUGHT if thinks(m) else ''}{content(m['content'])}" for m in messages]
     return "".join(parts) + (prompt if asking else "")
-
-
-def string_of(student: Student, name: str, *args: Any, **kwargs: Any) -> str:
-    """A call that must give a string."""
-    return expect_string(name, student.plain(name, *args, **kwargs))
-
-
-def expect_string(name: str, value: Any) -> str:
-    """The value, a string."""
-    if not isinstance(value, str):
-        raise Failure(f"{name} returned {described(value)} where a string is expected.")
-    return value
-
-
-def common(a: Sequence, b: Sequence) -> int:
-    """How many items two lists or strings share from the start."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def own_ids(ids: Sequence[int]) -> Ids:

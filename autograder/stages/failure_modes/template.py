@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from autograder.judge.answers import expect_string
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases
+from autograder.judge.compare import common
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import count
 from autograder.judge.student import Student, StudentError
@@ -14,9 +16,7 @@ from autograder.stages.failure_modes.shared import (
     ODD_CONTENTS,
     START,
     Talk,
-    common,
     draw_talk,
-    expect_string,
     out_of_turn,
     plain_chat,
 )
@@ -58,8 +58,6 @@ def turn_is_a_prefix(student: Student, cases: Cases) -> None:
         try:
             values = student.each_plain("render_chat", [((talk[:n],), kwargs) for n, kwargs in _asked(talk)])
         except StudentError as error:
-            if error.kind != "raised" or error.stub:
-                raise
             raise Failure(f"{error.sentence[:-1]} ({where}, or at the beginning of one).") from None
         texts, right = [expect_string("render_chat", value) for value in values], _beginnings(talk, plain_chat)
         if texts != right:

@@ -102,13 +102,13 @@ def _wrong_norms(x, weight, bias):
 
     for bug, wrong in (
         *((own.NORM_EPS, {"eps": eps}) for eps in (1e-12, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)),
-        (own.NORM_SAMPLE, {"ddof": 1}),
+        (own.NORM_SAMPLE_VARIANCE, {"ddof": 1}),
         (own.NORM_EPS_OUTSIDE, {"eps": 0.0, "outside": 1e-5}),
-        (own.NORM_NO_ROOT, {"power": 1.0}),
+        (own.NORM_WITHOUT_ROOT, {"power": 1.0}),
         (own.NORM_NOT_CENTERED, {"center": False}),
         (own.NORM_PARTS_EXCHANGED, {"scale": bias, "shift": weight}),
         *(
-            (own.NORM_AXIS, dict.fromkeys(names, axis))
+            (own.NORM_WRONG_AXIS, dict.fromkeys(names, axis))
             for axis in (None, *range(x.ndim - 1))
             for names in (("axis", "spread"), ("axis",), ("spread",))
         ),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autograder.judge.bugs import Bug
-from autograder.judge.cases import Cases
+from autograder.judge.cases import Cases, JudgeModel
+from autograder.judge.compare import matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.requests import Answer, Request, draw_elsewhere, draw_request, lively
-from autograder.judge.student import Student, StudentError
+from autograder.judge.student import NoAnswer, Student, StudentError
 from autograder.stages.forward_pass import bugs as own
-from autograder.stages.forward_pass.shared import refuses, right_at
 
 NAME = "generate_recompute"
 FORWARD_WRONG = "The logits of forward are wrong there too, so look at its checks first."
@@ -33,7 +33,7 @@ def generate_greedy(student: Student, cases: Cases) -> None:
             raise Failure(fault, _bug(student, request, answer))
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
-    if refuses(student, model, 0):  # the check of forward's limits looks at forward
+    if _refuses(student, model, 0):  # the check of forward's limits looks at forward
         student.expect_error(NAME, [], 3, model, what="an empty prompt")
     what = f"{n_ctx - 2} prompt tokens and 4 new ids with n_ctx = {n_ctx}, one too many"
     student.expect_error(NAME, cases.ids(model, n_ctx - 2), 4, model, what=what, bug=own.LIMIT_IGNORED)
@@ -59,16 +59,13 @@ def _forward_is_wrong(student: Student, request: Request, answer: Answer) -> boo
     """Whether an answer has as many ids as it should, and forward is wrong where the first of them goes wrong."""
     if isinstance(answer, StudentError) or len(answer) != request.n_new:
         return False
-    return not right_at(student, request.model, request.prompt + request.clear[: request.first_wrong(answer)])
+    return not _right_at(student, request.model, request.prompt + request.clear[: request.first_wrong(answer)])
 
 
 def _bug(student: Student, request: Request, answer: Answer) -> Bug | None:
-    config = request.model.config
     if isinstance(answer, StudentError):
-        if f"out of bounds for axis 0 with size {config.n_vocab}" in answer.message:
-            return own.ARGMAX_OF_ALL_ROWS if right_at(student, request.model, request.prompt) else None
-        fits = len(request.prompt) + request.n_new - 1 == config.n_ctx
-        return own.LIMIT_TOO_LOW if answer.refusal and fits else None
+        outside = f"out of bounds for axis 0 with size {request.model.config.n_vocab}" in answer.message
+        return own.ARGMAX_OF_ALL_ROWS if outside and _right_at(student, request.model, request.prompt) else None
     if request.with_prompt(answer):
         return own.PROMPT_RETURNED
     return own.ONE_TOKEN_DECIDES if any(answer == _chosen(request, row) for row in ONE_TOKEN) else None
@@ -80,3 +77,20 @@ def _chosen(request: Request, row: Callable) -> list[int]:
     for _ in range(request.n_new):
         ids.append(int(row(request.model.reference.logits, ids).argmax()))
     return ids[len(request.prompt) :]
+
+
+def _right_at(student: Student, model: JudgeModel, ids: list[int]) -> bool:
+    """Whether the student's forward gives the right logits of these tokens."""
+    try:
+        return matches(student.array("forward", ids, model), model.reference.logits(ids))
+    except NoAnswer:
+        return False
+
+
+def _refuses(student: Student, model: JudgeModel, n_seq: int) -> bool:
+    """Whether the student's forward refuses n_seq tokens."""
+    try:
+        student.array("forward", [0] * n_seq, model)
+    except NoAnswer as error:
+        return error.refusal
+    return False

@@ -396,7 +396,7 @@ WRONG = [
           """        x = layer_norm(
             transformer_block(x, block, config.n_head), weights.ln_f.weight, weights.ln_f.bias
         )
-    return x @""", *_FORWARD, bug="ln-f-in-loop"),
+    return x @""", *_FORWARD),
     wrong("no-positions", "wpe is not added.", "forward", " + weights.wpe[:n_seq]", "", *_FORWARD,
           bug="positions-missing"),
     wrong("positions-from-1", "The first token gets position 1.", "forward", "weights.wpe[:n_seq]",
@@ -444,7 +444,7 @@ def forward(token_ids, weights):"""),
     n_seq = len(token_ids)
     if n_seq < 1:""", "forward-limits", "generate-greedy", bug="limit-ignored"),
     wrong("limit-one-too-low", "Exactly n_ctx tokens are refused.", "forward", "<= n_seq <= config.n_ctx",
-          "<= n_seq < config.n_ctx", "forward-recompute", "forward-limits", "generate-greedy", bug="limit-too-low"),
+          "<= n_seq < config.n_ctx", "forward-recompute", "forward-limits", "generate-greedy"),
     wrong("limit-of-the-trained-model", "n_ctx is written as a number.", "forward", "<= n_seq <= config.n_ctx",
           "<= n_seq <= 512", "forward-recompute", "generate-greedy"),
     wrong("layers-of-the-trained-model", "n_layer is written as a number.", "forward", "in weights.blocks:",
@@ -506,7 +506,7 @@ def generate_recompute("""), ("generate-recompute", _START, """    key = weights
           "generate-recompute", _START, """    token_ids = list(prompt_ids)
     if len(token_ids) + n_new > weights.config.n_ctx:
         raise ValueError('too long')
-""", "generate-greedy", bug="limit-too-low"),
+""", "generate-greedy"),
     wrong("window-slides", "Drops the oldest tokens when the context is full.", "generate-recompute",
           "forward(token_ids, weights)", "forward(token_ids[-weights.config.n_ctx :], weights)", "generate-greedy",
           bug="limit-ignored"),

@@ -11,8 +11,8 @@ from autograder.judge.bugs import (
     HEADS_MERGED_WRONG,
     HEADS_SPLIT_WRONG,
     NO_CAUSAL_MASK,
-    SCORES_SCALED_BY_EMBD,
-    SCORES_SCALED_BY_HEADS,
+    SCORES_SCALED_BY_N_EMBD,
+    SCORES_SCALED_BY_N_HEAD,
     SCORES_UNSCALED,
     Bug,
 )
@@ -110,8 +110,8 @@ def step_attention_weights(student: Student, cases: Cases) -> None:
     actual, where = student.array("attention_weights", q, k), "for 3 heads, 5 rows and a head_dim of 4"
     suspects = [
         (SCORES_UNSCALED, lambda: masked(2 * scores)),
-        (SCORES_SCALED_BY_EMBD, lambda: masked(scores / np.sqrt(3))),
-        (SCORES_SCALED_BY_HEADS, lambda: masked(scores * 2 / np.sqrt(3))),
+        (SCORES_SCALED_BY_N_EMBD, lambda: masked(scores / np.sqrt(3))),
+        (SCORES_SCALED_BY_N_HEAD, lambda: masked(scores * 2 / np.sqrt(3))),
         (bugs.SCORES_NO_ROOT, lambda: masked(scores / 2)),
         (NO_CAUSAL_MASK, lambda: softmax(scores)),
         (bugs.MASK_ZEROS, lambda: softmax(np.tril(scores))),

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.judge import large_scores
-from autograder.judge.bugs import KEYS_VALUES_SWAPPED, MASK_WITHOUT_OFFSET, SCORES_UNSCALED
+from autograder.judge.bugs import SCORES_UNSCALED
 from autograder.judge.compare import Sweep, expect_close, matches
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import attention
 from autograder.judge.student import Handle, StudentError
-from autograder.judge.variants import ATTENTION, MASK_TOO_SMALL
+from autograder.judge.variants import ATTENTION, MASK_TOO_SMALL, suspects
 from autograder.stages.forward_pass.bugs import FINITE_MASKS, SCORES, SOFTMAX_OVERFLOW
-from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE, KEYS_SUMMED
+from autograder.stages.kv_cache.bugs import ATTEND_CHANGES_CACHE
 from autograder.stages.kv_cache.shared import configs, equal, normal, read_layer, rows_if_any
 
 AXES = ("head", "query", "element")
@@ -23,9 +23,8 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-4}  # one attention in float32
 ROUGH = {"atol": 2e-2, "rtol": 2e-2}  # the rounding of large scores
 SUSPECTS = (
     *SCORES,
-    (MASK_WITHOUT_OFFSET, "mask-without-offset"),
-    (KEYS_VALUES_SWAPPED, "keys-values-exchanged"),
-    (KEYS_SUMMED, "keys-summed"),
+    *suspects("mask-without-offset", "keys-summed"),
+    *suspects("keys-values-exchanged", bug="keys-values-swapped"),
 )
 
 
@@ -130,8 +129,6 @@ class Attending:
         try:
             return self.student.array("attend", q, layer)
         except StudentError as error:
-            if error.unwritten:
-                raise
             raise Failure(f"{error.sentence[:-1]}: {_sizes(q, k)}.") from None
 
     def expect(self, q, k, v, where="", close=expect_close, suspects=SUSPECTS, not_finite=None, **options) -> None:

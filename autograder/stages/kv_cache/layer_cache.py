@@ -105,8 +105,6 @@ class Filling:
             got = read_layer(self.student, self.layer)
         except StudentError as error:
             self.broken = True
-            if error.unwritten:
-                raise
             raise Failure(f"{error.sentence[:-1]}, {where}.") from None
         right = [np.concatenate(parts, axis=1) for parts in zip(*self.chunks, strict=True)]
         if equal(got, right):
@@ -120,16 +118,19 @@ class Filling:
 def _suspects(got: list, right: list, chunks: list) -> Iterator[tuple[Bug, list[np.ndarray]]]:
     """Common wrong keys and values, each with its bug."""
     yield KEYS_VALUES_SWAPPED, right[::-1]
-    yield from ((own.ONE_FOR_BOTH, [one, one]) for one in right)
+    yield from ((own.ONE_ARRAY_FOR_BOTH, [one, one]) for one in right)
     if len({chunk[0].shape for chunk in chunks}) == 1 < len(chunks):
         for axis in (0, 2):
-            yield own.JOINED_WRONG, [np.concatenate(parts, axis=axis) for parts in zip(*chunks, strict=True)]
+            yield own.JOINED_ALONG_WRONG_AXIS, [np.concatenate(parts, axis=axis) for parts in zip(*chunks, strict=True)]
     yield HALF_PRECISION, [a.astype(np.float16).astype(np.float64) for a in right]
     if len(chunks) > 1:
-        yield own.ONLY_NEWEST, chunks[-1]
+        yield own.ONLY_NEWEST_KEPT, chunks[-1]
     if all(a.ndim == 3 and a.shape[::2] == b.shape[::2] for a, b in zip(got, right, strict=True)):
         rows, n_seq = got[0].shape[1], right[0].shape[1]
-        yield own.SPARE_ROWS, [np.concatenate([a, b[:, n_seq:]], axis=1) for a, b in zip(right, got, strict=True)]
+        yield (
+            own.SPARE_ROWS_RETURNED,
+            [np.concatenate([a, b[:, n_seq:]], axis=1) for a, b in zip(right, got, strict=True)],
+        )
         if rows != 1:  # which may be the first of a chunk
             yield own.ROWS_CUT_OFF, [a[:, :rows] for a in right]
 

@@ -11,14 +11,14 @@ from autograder.toolkit.model import GPT2Config
 # of this model is passed.
 LARGE_SHAPE = GPT2Config(n_layer=90, n_head=2, n_embd=40_000_000_000, n_ctx=100, n_vocab=29)
 SUSPECTS = (  # wrong numbers, in the order in which they are looked for
-    (own.BYTES_KEYS_ONLY, lambda c, n_seq, n_bytes: c.n_layer * n_seq * c.n_embd * n_bytes),
-    (own.BYTES_ONE_LAYER, lambda c, n_seq, n_bytes: 2 * n_seq * c.n_embd * n_bytes),
-    (own.BYTES_WIDTH, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.head_dim * n_bytes),
-    (own.BYTES_WIDTH, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_head * n_bytes),
-    (own.BYTES_WIDTH, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_head * c.n_embd * n_bytes),
-    (own.BYTES_IGNORED, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd),
-    (own.BYTES_IGNORED, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd * 4),
-    (own.BYTES_N_CTX, lambda c, n_seq, n_bytes: 2 * c.n_layer * c.n_ctx * c.n_embd * n_bytes),
+    (own.BYTES_OF_KEYS_ONLY, lambda c, n_seq, n_bytes: c.n_layer * n_seq * c.n_embd * n_bytes),
+    (own.BYTES_OF_ONE_LAYER, lambda c, n_seq, n_bytes: 2 * n_seq * c.n_embd * n_bytes),
+    (own.BYTES_OF_ANOTHER_WIDTH, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.head_dim * n_bytes),
+    (own.BYTES_OF_ANOTHER_WIDTH, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_head * n_bytes),
+    (own.BYTES_OF_ANOTHER_WIDTH, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_head * c.n_embd * n_bytes),
+    (own.N_BYTES_IGNORED, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd),
+    (own.N_BYTES_IGNORED, lambda c, n_seq, n_bytes: 2 * c.n_layer * n_seq * c.n_embd * 4),
+    (own.BYTES_OF_FULL_CONTEXT, lambda c, n_seq, n_bytes: 2 * c.n_layer * c.n_ctx * c.n_embd * n_bytes),
 )
 
 

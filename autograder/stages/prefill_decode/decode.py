@@ -73,7 +73,11 @@ def decode_position(student, cases):
                 model.reference.run(ids[n:], past=past, positions=[p]).logits[-1]
                 for p in (n + k, n, n + k + 1, n + k - 1)
             )
-            elsewhere = ((own.POSITION_IGNORED, ignored), (positions_shifted(1), late), (positions_shifted(-1), early))
+            elsewhere = (
+                (own.DECODE_POSITION_IGNORED, ignored),
+                (positions_shifted(1), late),
+                (positions_shifted(-1), early),
+            )
             suspects = [(bug, lambda a=a: a) for bug, a in elsewhere] if k else wrong_logits(model, ids, n)
             where = f"for a token at position {n + k} after {n} cached on {model.about}"
             expect_close(logits, right, name="decode_step", axes=("id",), where=where, suspects=suspects)

@@ -10,7 +10,7 @@ from autograder.judge.bugs import POSITIONS_COUNTED_TWICE, POSITIONS_RESET, Bug,
 from autograder.judge.cases import Cases
 from autograder.judge.framework import Failure, check
 from autograder.judge.requests import Answer, Request, draw_elsewhere, draw_request, lively
-from autograder.judge.student import Student, StudentError
+from autograder.judge.student import NoAnswer, NotWritten, Student, StudentError
 from autograder.stages.forward_pass.bugs import PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.shared import prefilled
@@ -19,7 +19,7 @@ NAME = "generate"
 PARTS_WRONG = "So do prefill and decode_step when they are called one after the other: mend them first."
 # What wrong loops feed after each new id, and at which position, with n rows in the cache.
 WRONG_LOOPS: tuple[tuple[Bug, Callable[[list[int], list[int], int], tuple[list[int], int]]], ...] = (
-    (own.FED_AGAIN, lambda prompt, new, n: (prompt + new, n)),
+    (own.GENERATE_FEEDS_ALL_AGAIN, lambda prompt, new, n: (prompt + new, n)),
     *((POSITIONS_RESET, lambda prompt, new, n, k=k: (new[-1:], n - len(prompt) + k)) for k in (0, 1)),
     (POSITIONS_COUNTED_TWICE, lambda prompt, new, n: (new[-1:], n + len(prompt))),
     (positions_shifted(1), lambda prompt, new, n: (new[-1:], n + 1)),
@@ -45,7 +45,7 @@ def generate_ids(student, cases):
         if not all(_parts_work(student, request) for request in requests[1:3]):
             raise Failure(f"{fault} {PARTS_WRONG}")
         kept = right[0] and not right[1]  # the same request, right at first
-        raise Failure(fault, own.STATE_KEPT if kept else _loop_bug(requests[1:4], answers[1:4]))
+        raise Failure(fault, own.GENERATE_STATE_KEPT if kept else _loop_bug(requests[1:4], answers[1:4]))
 
 
 def _draw_requests(cases: Cases) -> list[Request]:
@@ -73,8 +73,8 @@ def _parts_work(student: Student, request: Request) -> bool:
             if int(np.argmax(logits)) != token_id:
                 return False
             logits = student.array("decode_step", token_id, position, request.model, cache)
-    except StudentError as error:
-        return error.unwritten  # generate may do without them
+    except NoAnswer as error:
+        return isinstance(error, NotWritten)  # generate may do without them
     return True
 
 
@@ -87,9 +87,9 @@ def _loop_bug(requests: list[Request], answers: list[Answer]) -> Bug | None:
     if all(r.with_prompt(answer) for r, answer in pairs):
         return PROMPT_RETURNED
     if all(answer == r.model.reference.greedy([*r.prompt, r.prompt[-1]], r.n_new)[0] for r, answer in pairs):
-        return own.LAST_TOKEN_TWICE
+        return own.GENERATE_LAST_TOKEN_TWICE
     loops = [(bug, feed, True) for bug, feed in WRONG_LOOPS]
-    loops += [(own.NEW_CACHE_EACH_STEP, feed, False) for feed in ON_AN_EMPTY_CACHE]
+    loops += [(own.GENERATE_NEW_CACHE_EACH_STEP, feed, False) for feed in ON_AN_EMPTY_CACHE]
     return next((bug for bug, *loop in loops if all(_loop(r, *loop) == answer for r, answer in pairs)), None)
 
 
@@ -123,7 +123,7 @@ def generate_work(student, cases):
         if tokens and tokens > enough + 1.5:
             sent = f"generate sent {tokens:.0f} tokens through the model where {enough} are enough ({request.where})."
             known = {
-                2 * n_prompt + n_new - 1: own.PROMPT_RUN_TWICE,
-                sum(range(n_prompt, n_prompt + n_new)): own.RECOMPUTES,
+                2 * n_prompt + n_new - 1: own.GENERATE_PROMPT_RUN_TWICE,
+                sum(range(n_prompt, n_prompt + n_new)): own.GENERATE_RECOMPUTES,
             }  # where the ids are wrong, something else is, and has its own check
             raise Failure(sent, known.get(round(tokens)) if request.is_right(ids) else None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import JudgeModel
 from autograder.judge.compare import matches
@@ -11,7 +9,7 @@ from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import tokens
 from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
-from autograder.stages.forward_pass.bugs import LIMIT_TOO_LOW, PROMPT_RETURNED
+from autograder.stages.forward_pass.bugs import PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
 from autograder.stages.prefill_decode.shared import cached, expect_logits, expect_rows
 
@@ -35,39 +33,22 @@ def decode_context_limit(student, cases):
     _expect_errors_of_ids_and_positions(student, model, ids[:6])
 
 
-def _pass(student: Student, name: str, model: JudgeModel, ids: list[int], n_past: int) -> np.ndarray:
-    """What prefill or decode_step of the student's makes of ids[n_past:], with the rows before them cached."""
-    cache = cached(student, model, ids[: model.config.n_ctx], n_past)
-    if name == "prefill":
-        return student.array("prefill", ids[n_past:], model, cache)
-    return student.array("decode_step", ids[-1], n_past, model, cache)
-
-
 def _expect_the_last_position(student: Student, model: JudgeModel, ids: list[int], name: str, n_past: int) -> None:
     n_ctx = model.config.n_ctx
+    cache = cached(student, model, ids[:n_ctx], n_past)
     where = f"for tokens up to position {n_ctx - 1}, the last one, on {model.about}"
+    new = (ids[n_past:n_ctx],) if name == "prefill" else (ids[n_past], n_past)
     try:
-        logits = _pass(student, name, model, ids[:n_ctx], n_past)
+        logits = student.array(name, *new, model, cache)
     except StudentError as error:
         if not error.refusal:
             raise
-        bug = LIMIT_TOO_LOW if _works_one_earlier(student, model, ids[: n_ctx - 1], name, n_past) else None
-        raise Failure(f"{error.sentence[:-1]}, {where}.", bug) from None
+        raise Failure(f"{error.sentence[:-1]}, {where}.") from None
     expect_logits(logits, model, ids[:n_ctx], n_past, n_ctx, name=name, where=where)
 
 
-def _works_one_earlier(student: Student, model: JudgeModel, ids: list[int], name: str, n_past: int) -> bool:
-    try:
-        return matches(_pass(student, name, model, ids, max(0, n_past - 1)), model.reference.logits(ids)[-1])
-    except StudentError:
-        return False
-
-
 def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug | None:
-    """Why a request is refused, where one with an id less is not; or that the prompt is returned too.
-
-    A prompt of n_ctx tokens needs no decode step. Where it is accepted, the limit is right: a step stands too far.
-    """
+    """Whether the prompt is returned too, or a request is refused, where with an id less one token too many is run."""
     if request.with_prompt(answer):
         return PROMPT_RETURNED
     shorter = request.shorter()
@@ -77,16 +58,8 @@ def _full_context_bug(student: Student, request: Request, answer: Answer) -> Bug
         ids, n_seen = student.counted_ids("generate", shorter.prompt, shorter.n_new, shorter.model)
     except StudentError:
         return None
-    if not shorter.is_right(ids):
-        return None
-    if n_seen and round(n_seen) == len(shorter.prompt) + shorter.n_new:
-        return own.ONE_STEP_TOO_MANY
-    n_ctx = request.model.config.n_ctx
-    try:
-        student.ids("generate", (n_ctx * request.prompt)[:n_ctx], 1, request.model)
-    except StudentError:
-        return LIMIT_TOO_LOW
-    return None
+    one_more = n_seen and round(n_seen) == len(shorter.prompt) + shorter.n_new
+    return own.GENERATE_ONE_STEP_TOO_MANY if one_more and shorter.is_right(ids) else None
 
 
 def _expect_errors_past_the_end(student: Student, model: JudgeModel, ids: list[int]) -> None:
@@ -126,9 +99,7 @@ def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids
     for position in (-1, -2):  # of wpe[position:position + 1], the first is empty, and the second is a row
         try:
             logits = student.array("decode_step", ids[n_past], position, model, cached(student, model, ids, n_past))
-        except StudentError as error:
-            if error.unwritten:
-                raise
+        except StudentError:
             continue  # what an error has to be is the question of decode-position, and so is a position that is ignored
         if not matches(logits, ignored):
             what = f"position {position}, which NumPy counts from the end"

@@ -6,7 +6,7 @@ from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure, check
 from autograder.judge.plurals import tokens
-from autograder.judge.student import Student, StudentError
+from autograder.judge.student import NoAnswer, Student
 from autograder.stages.prefill_decode.shared import cached, expect_logits, expect_rows, prefilled, sweep_lengths
 
 
@@ -102,7 +102,7 @@ def _expect_turns(student: Student, cases: Cases, model: JudgeModel) -> None:
         for i in range(n_prompt, n_past):
             student.plain("decode_step", ids[i], i, model, cache)
         expect_rows(student, cache, model, ids[:n_past], n_prompt, "")
-    except (StudentError, Failure):
+    except (NoAnswer, Failure):
         return  # decode_step is written after prefill, and has checks of its own
     others = [*cases.ids(model, n_past, "others"), *ids[n_past:]]
     for all_ids, past, after in (

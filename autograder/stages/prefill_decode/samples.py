@@ -355,8 +355,7 @@ WRONG = [
           "The limit is one too high: a slice that ends early and leaves one row is broadcast to two.", "advance",
           "end > config.n_ctx", "end > config.n_ctx + 1", loses=LIMIT),
     wrong("limit-too-low", "The last position is refused.", "advance", "end > config.n_ctx", "end >= config.n_ctx",
-          loses=("prefill-logits", "prefill-cache", "prefill-in-chunks", "decode-every-step", *LIMIT),
-          bug="limit-too-low"),
+          loses=("prefill-logits", "prefill-cache", "prefill-in-chunks", "decode-every-step", *LIMIT)),
     wrong("position-wrapped", "Positions start over past the end.", "advance", OUTSIDE, "if position < 0:",
           "wpe[position:end]", "wpe[np.arange(position, end) % config.n_ctx]", loses=LIMIT),
     wrong("negative-position-sliced", "A slice from a negative position to the next one.", "advance", OUTSIDE,
@@ -393,7 +392,8 @@ WRONG = [
           "prefill counts the tokens that it fed itself, so a prompt after decode steps begins too early.", "prefill",
           CHUNK, """start = getattr(cache, 'prefilled', len(cache))
     cache.prefilled = start + len(prompt_ids)
-    return advance(prompt_ids, start, weights, cache)""", loses=("prefill-in-chunks",)),
+    return advance(prompt_ids, start, weights, cache)""", loses=("prefill-in-chunks",),
+          bug="positions-shifted--2"),
     wrong("rows-remembered",
           "What a pass gave is remembered by its tokens and their positions, whatever stands before them.", "advance",
           "def advance(", "passes = {}\n\n\ndef advance(", f"    for block, layer_cache in {LAYERS}:\n",
@@ -510,7 +510,7 @@ WRONG = [
     last.update(config=weights.config, ids=ids, cache=cache)
     return new_ids""", loses=("generate-ids",)),
     wrong("last-id-counted", "The last new token is counted against n_ctx.", "generate", "n_rows > n_ctx",
-          "n_rows >= n_ctx", loses=LIMIT, bug="limit-too-low"),
+          "n_rows >= n_ctx", loses=LIMIT),
     wrong("cut-short", "n_new is lowered to what fits.", "generate",
           "    if n_rows > n_ctx:\n        raise ValueError(",
           "    if n_rows > n_ctx:\n        n_new = n_ctx + 1 - len(prompt_ids)\n        str(", loses=LIMIT),

@@ -9,19 +9,16 @@ import numpy as np
 from autograder.judge import bugs
 from autograder.judge.bugs import Bug
 from autograder.judge.cases import Cases, JudgeModel
-from autograder.judge.compare import Sweep, expect_close, matches
+from autograder.judge.compare import Sweep, expect_close
 from autograder.judge.framework import Failure
 from autograder.judge.reference import Run, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
-from autograder.judge.variants import Suspect, variant
+from autograder.judge.variants import suspects, variant, wrong_positions
 from autograder.stages.forward_pass.bugs import BLOCK, MASK_REVERSED
 from autograder.stages.prefill_decode import bugs as own
 
-MODEL_MISTAKES: tuple[Suspect, ...] = (
-    (bugs.NO_FINAL_LAYER_NORM, "no-final-layer-norm"),
-    (bugs.FINAL_NORM_TWICE, "final-norm-twice"),
-    (bugs.POSITIONS_MISSING, "positions-missing"),
-    (bugs.MASK_WITHOUT_OFFSET, "mask-without-offset"),
+MODEL_MISTAKES = (
+    *suspects("no-final-layer-norm", "final-norm-twice", "positions-missing", "mask-without-offset"),
     *(suspect for suspect in BLOCK if suspect[0] is not MASK_REVERSED),  # one new token sees itself alone
 )
 _ROWS = {"atol": 3e-4, "rtol": 1e-4}  # float32 is within 1e-5; float16 is off by 1e-3
@@ -31,24 +28,8 @@ def prefilled(student: Student, model: JudgeModel, *chunks: Sequence[int]) -> tu
     """A cache of the student's after prefill of each chunk in turn, and the logits of the last."""
     cache = student.handle("ModelCache", model.config.n_layer)
     for chunk in chunks:
-        try:
-            logits = student.array("prefill", list(chunk), model, cache)
-        except StudentError as error:
-            if "NoneType" in error.message and _attends_too_early(student, model):
-                raise Failure(error.sentence, own.ATTENDS_TOO_EARLY) from None
-            raise
+        logits = student.array("prefill", list(chunk), model, cache)
     return cache, logits
-
-
-def _attends_too_early(student: Student, model: JudgeModel) -> bool:
-    """Whether a new token is seen not to see itself, where there are others; an empty cache has no keys to see."""
-    ids = [0, 1, 2]
-    try:
-        logits = student.array("decode_step", ids[2], 2, model, cached(student, model, ids, 2))
-    except StudentError:
-        return False
-    past = part_of_rows(model.reference.run(ids).kv, 0, 2)
-    return matches(logits, variant(model.reference, "mask-strict").run(ids[2:], past=past).logits[-1])
 
 
 def cached(student: Student, model: JudgeModel, ids: Sequence[int], n: int) -> Handle:
@@ -82,7 +63,7 @@ def expect_rows(
         kv = student.read_cache(cache, "the cache")
         counts = [k.shape[1] if k.shape == v.shape else f"{k.shape[1]} and {v.shape[1]}" for k, v in kv]
     except StudentError:
-        counts = _lengths(student, cache)
+        counts = [student.length(layer) for layer in student.layers(cache)]
         if all(counts):  # then it is not for want of rows that they cannot be read
             raise
     if counts != [n] * n_layer:
@@ -102,17 +83,11 @@ def expect_rows(
     )
 
 
-def _lengths(student: Student, cache: Handle) -> list[int]:
-    layers = student.attribute(cache, "layers", returns="handle")
-    one = (student.method(layers, "__getitem__", i, returns="handle") for i in range(student.length(layers)))
-    return [student.length(layer) for layer in one]
-
-
 def _count_bug(counts: list, n_past: int, n: int) -> Bug | None:
     """What the numbers of rows of the layers make certain."""
     if set(counts) == {n_past}:
-        return own.OWN_CACHE
-    return own.FED_TWICE if set(counts) == {2 * n - n_past} else None
+        return own.ROWS_NOT_IN_THE_CACHE
+    return own.TWO_ROWS_A_TOKEN if set(counts) == {2 * n - n_past} else None
 
 
 def _fits_half_precision(rows: np.ndarray) -> bool:
@@ -125,28 +100,16 @@ def _fits_half_precision(rows: np.ndarray) -> bool:
 
 def wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[tuple[Bug, Callable[[], Run]]]:
     """The passes over ids[n_past:] that people get wrong; the past is right, or made by the same mistake."""
-    reference, n_ctx = model.reference, model.config.n_ctx
-    new, n_new = list(ids[n_past:]), len(ids) - n_past
+    reference, new, n_new = model.reference, list(ids[n_past:]), len(ids) - n_past
     past = part_of_rows(reference.run(ids).kv, 0, n_past) if n_past else None
-
-    def at(start, past=past):
-        return lambda: reference.run(new, past=past, positions=range(start, start + n_new))
-
-    if n_past:
-        yield bugs.POSITIONS_RESET, at(0)
-        yield own.OWN_CACHE, at(0, None)
-        yield bugs.CACHED_ROWS_IGNORED, at(n_past, None)
-    for bug, k in (
-        *((bugs.positions_shifted(k), k) for k in (1, -1, 2)),
-        *([(bugs.POSITIONS_COUNTED_TWICE, n_past)] if n_past else []),
-    ):
-        if 0 <= n_past + k <= n_ctx - n_new:
-            yield bug, at(n_past + k)
+    yield from wrong_positions(reference, new, past)
+    for bug, start in ((own.ROWS_NOT_IN_THE_CACHE, 0), (bugs.CACHED_ROWS_IGNORED, n_past)) if n_past else ():
+        yield bug, lambda start=start: reference.run(new, positions=range(start, start + n_new))
     if n_new > 1:
         for one in (n_past, len(ids) - 1):
             yield bugs.ONE_POSITION, lambda one=one: reference.run(new, past=past, positions=[one] * n_new)
     elif n_past:
-        yield own.ATTENDS_TOO_EARLY, lambda: variant(reference, "mask-strict").run(new, past=past)
+        yield own.DECODE_ATTENDS_TOO_EARLY, lambda: variant(reference, "mask-strict").run(new, past=past)
     for bug, name in MODEL_MISTAKES:
         wrong = variant(reference, name)
         yield bug, lambda wrong=wrong: wrong.run(new, past=past)

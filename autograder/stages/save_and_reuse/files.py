@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograder.judge.bugs import KEYS_VALUES_SWAPPED, LAYERS_AS_TEXT
+from autograder.judge.bugs import KEYS_VALUES_SWAPPED, LAYERS_SORTED_AS_TEXT
 from autograder.judge.cases import Cases, JudgeModel
 from autograder.judge.framework import Failure, check
 from autograder.judge.reference import KV
@@ -85,8 +85,6 @@ def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: li
     try:
         pair = student.handle(READ, path, model)
     except StudentError as error:
-        if error.unwritten:
-            raise
         raise Failure(f"A file that fits is not read: {error.sentence[:-1]} ({where}).") from None
     try:
         back = student.method(pair, "__getitem__", 0, returns="handle")
@@ -101,7 +99,7 @@ def expect_back(student: Student, path: str, model: JudgeModel | Handle, ids: li
     suspects = (
         (KEYS_VALUES_SWAPPED, [(v, k) for k, v in kv]),
         (own.VIEW_WRITTEN, [tuple(a.swapaxes(0, 1).reshape(a.shape) for a in pair) for pair in kv]),  # of token-major
-        (LAYERS_AS_TEXT, [kv[i] for i in sorted(range(len(kv)), key=str)]),
+        (LAYERS_SORTED_AS_TEXT, [kv[i] for i in sorted(range(len(kv)), key=str)]),
     )
     bug = next((bug for bug, wrong in suspects if same_bits(actual, wrong)), None)
     if bug is None and len(actual) == len(kv) and _are_views(actual, kv):

@@ -9,21 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from autograder.judge.bugs import (
-    CACHED_ROWS_IGNORED,
-    FIRST_TOKEN_LOGITS,
-    KEYS_VALUES_SWAPPED,
-    POSITIONS_COUNTED_TWICE,
-    POSITIONS_RESET,
-    Bug,
-    positions_shifted,
-)
+from autograder.judge.bugs import CACHED_ROWS_IGNORED, FIRST_TOKEN_LOGITS, KEYS_VALUES_SWAPPED, Bug
 from autograder.judge.cases import Cases, JudgeModel, random_judge_model
 from autograder.judge.compare import Suspects, expect_close, matches
 from autograder.judge.framework import Failure
 from autograder.judge.plurals import count, tokens
 from autograder.judge.reference import KV, part_of_rows
 from autograder.judge.student import Handle, Student, StudentError
+from autograder.judge.variants import wrong_positions
 from autograder.stages.save_and_reuse import bugs as own
 
 UNIT = "prefix lengths"
@@ -52,21 +45,18 @@ def wrong_saved(model: JudgeModel, prefix: list[int]) -> Iterator[tuple[Bug, Cal
 
 def reuse_suspects(model: JudgeModel, prefix: list[int], suffix: list[int]) -> Suspects:
     """The common wrong answers of a reuse; each is computed when it is looked at."""
-    reference, p, s, n_ctx = model.reference, len(prefix), len(suffix), model.config.n_ctx
+    reference, p, s = model.reference, len(prefix), len(suffix)
     whole = reference.run(prefix + suffix)
     saved = part_of_rows(whole.kv, 0, p)
 
     def decode(positions, ids=suffix, past: KV | None = saved):
         return lambda: reference.run(ids, past=past, positions=positions).logits[-1]
 
-    starts = [(POSITIONS_RESET, 0), (POSITIONS_COUNTED_TWICE, 2 * p)]
-    starts += [(positions_shifted(k), p + k) for n in range(1, 9) for k in (n, -n)]
-    for bug, start in starts:
-        if 0 <= start <= n_ctx - s:
-            yield bug, decode(range(start, start + s))
+    for bug, moved in wrong_positions(reference, suffix, saved):
+        yield bug, lambda moved=moved: moved().logits[-1]
     yield own.POSITION_STUCK, decode([p] * s)
     yield FIRST_TOKEN_LOGITS, lambda: whole.logits[p]
-    yield own.ONLY_LAST_TOKEN, decode([p + s - 1], suffix[-1:])
+    yield own.ONLY_LAST_SUFFIX_TOKEN, decode([p + s - 1], suffix[-1:])
     yield CACHED_ROWS_IGNORED, decode(range(p, p + s), past=None)
     for bug, wrong in wrong_saved(model, prefix):
         yield bug, lambda wrong=wrong: decode(range(p, p + s), past=wrong())()
@@ -107,9 +97,8 @@ def same_answer(
 
 def append_rows(student: Student, cache: Handle, kv: KV) -> None:
     """Append to each layer of a cache of the student's; StudentError where that cannot be done."""
-    layers = student.attribute(cache, "layers", returns="handle")
-    for i, (k, v) in enumerate(kv):
-        student.method(student.method(layers, "__getitem__", i, returns="handle"), "append", k, v, returns="none")
+    for layer, (k, v) in zip(student.layers(cache, len(kv)), kv, strict=True):
+        student.method(layer, "append", k, v, returns="none")
 
 
 def same_bits(a: KV, b: KV) -> bool:
@@ -172,20 +161,15 @@ def expect_refusals(student: Student, calls: Iterable[tuple[Any, ...]]) -> None:
 
     A call is (what, bug, name, *arguments); bug: what it is when the call returns.
     """
-    failed: dict[str, tuple[str, Bug | None]] = {}
+    failed: dict[str, Failure] = {}
     for what, bug, name, *arguments in calls:
         try:
-            student.handle(name, *arguments)
-        except StudentError as error:
-            if error.refusal:
-                continue
-            happened, bug = error.sentence[:-1], bug if error.type == "UnboundLocalError" else None
-        else:
-            happened = f"{name} returned as if nothing were wrong"
-        failed.setdefault(what, (f"For {what}, {happened}; a ValueError is expected.", bug))
+            student.expect_error(name, *arguments, what=what, bug=bug)
+        except Failure as failure:
+            failed.setdefault(what, failure)
     if not failed:
         return
-    (detail, bug), *_ = failed.values()
+    first = next(iter(failed.values()))
     _, *more = failed
     more = [*more[:3], f"{len(more) - 3} more"] if len(more) > 4 else more
-    raise Failure(f"{detail} The same check fails for {'; '.join(more)}." if more else detail, bug)
+    raise Failure(f"{first.detail} The same check fails for {'; '.join(more)}." if more else first.detail, first.bug)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autograder.judge.framework import Failure, find_check, run_check
-from autograder.judge.student import Student, StudentError, local_student
+from autograder.judge.student import NotWritten, Student, StudentError, local_student
 from autograder.sandbox.client import Cell, Worker, WorkerGone
 from autograder.stages.sample_tests import shared_worker
 
@@ -91,7 +91,7 @@ def test_an_expected_error_must_be_a_value_or_index_error(student):
 
 
 def test_an_unwritten_function_does_not_count_as_a_refusal(student):
-    with pytest.raises(StudentError) as caught:
+    with pytest.raises(NotWritten) as caught:
         student.expect_error("stub", what="anything")
     assert caught.value.stub
 
@@ -125,9 +125,9 @@ def test_an_object_that_equals_everything_is_not_a_result(student):
 
 
 def test_a_missing_function_is_named(student):
-    with pytest.raises(StudentError, match="prefill is not defined"):
+    with pytest.raises(NotWritten, match="prefill is not defined"):
         student.array("prefill", [1])
-    with pytest.raises(StudentError, match="ModelCache is not defined"):
+    with pytest.raises(NotWritten, match="ModelCache is not defined"):
         student.cache_with([])
 
 
