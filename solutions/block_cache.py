@@ -299,8 +299,8 @@ class BlockStore:
         A block that is there already stays as it is. For a new one, a full store evicts the leaf used least
         recently, and keeps nothing of it. The prompt's own blocks are never evicted: where all others are gone, the
         rest of the prompt is not kept. Where a Block with other ids, or after another one, has the key, either of
-        the two is kept; if it is the old one, what comes after could never be found. In the end, the prompt's
-        blocks count as used.
+        the two is kept; if it is the old one, stop: what comes after it could never be found. In the end, the
+        prompt's blocks count as used.
         """
         ### BEGIN SOLUTION
         size, run = self.block_size, self._run(token_ids, context)
@@ -337,10 +337,10 @@ class BlockStore:
 # <details><summary>Hint</summary>
 #
 # A helper that both methods use is worth its lines: the blocks with which the prompt begins, in order, each compared
-# with the ids of its place and with the block found before it. `match` takes the first
-# `(len(token_ids) - 1) // block_size` of these. A Python dict keeps the order in which keys were put in, so taking a
-# key out and putting it in again moves it to the end: that is all that "used" needs. Mark a run from its last block to
-# its first; section 4 says why.
+# with the ids of its place and with what stands before it (`==` compares two Blocks as objects, and two contexts by
+# what they hold). `match` takes the first `(len(token_ids) - 1) // block_size` of these. A Python dict keeps the order
+# in which keys were put in, so taking a key out and putting it in again moves it to the end: that is all that "used"
+# needs. Mark a run from its last block to its first; section 4 says why.
 #
 # </details>
 

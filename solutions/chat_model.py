@@ -223,8 +223,9 @@ autograder.check("grouped-heads")
 # ### SwiGLU
 #
 # The MLP has three matrices. Two make `n_inner` numbers each of the row, the *gate* and the *up* part. The gate goes
-# through `silu(z) = z / (1 + exp(-z))`, which is near `z` above zero and near 0 below. It is multiplied with the up
-# part, element by element, and the third matrix brings the product down to `n_embd` numbers.
+# through `silu(z) = z / (1 + exp(-z))`, which is near `z` above zero and near 0 below (for a very negative `z`, NumPy
+# warns that `exp` overflows, and the result is right). It is multiplied with the up part, element by element, and the
+# third matrix brings the product down to `n_embd` numbers.
 
 # %% tags=["chart"]
 chat_lab.activations()

@@ -202,6 +202,12 @@ for name, label in (("positions reset", "starts again at 0"), ("positions shifte
 # `generate_with_prefix` works on a clone. What if it did not? The next cells serve three requests, with the suffixes
 # A, B and A again, from one saved cache, with a clone and without one.
 
+# %% tags=["chart"]
+first_wrong = autograder.guess(
+    "Without a clone, which of the three answers is the first wrong one?", choices=["A", "B", "the second A", "none"]
+)
+first_wrong
+
 
 # %% tags=["chart"]
 def careless_reuse(saved, suffix_ids):
@@ -224,6 +230,7 @@ for name, reuse in ways.items():
     for request, suffix in (("A", suffix_a), ("B", suffix_b), ("A", suffix_a)):
         before, error = len(shared), error_of(reuse(shared, suffix), suffix)
         print(f"{name:9} request {request}: saved length {before} -> {len(shared)}, largest error {error:.2g}")
+first_wrong.beside("B")
 
 # %% tags=["chart"]
 inherited = forward(prefix_ids + suffix_a + suffix_b, weights)[-1]
@@ -983,6 +990,10 @@ def cut(saved, n):
 
 
 # %% tags=["chart"]
+doubled = autograder.guess("A second start token before the prompt: how many of 200 ids can be reused?")
+doubled
+
+# %% tags=["chart"]
 reused = {}
 for name, (stored, live) in cases.items():
     reused[name] = longest_common_prefix(stored, live)
@@ -990,6 +1001,7 @@ for name, (stored, live) in cases.items():
     logits = prefill(live[keep:], weights, cut(save_prefix_cache(stored, weights), keep))
     error = abs(logits - forward(live, weights)[-1]).max()
     print(f"{name:25} {explain_miss(stored, live):52} error {error:.0e}")
+doubled.beside(reused["start token doubled"])
 
 # %% tags=["chart"]
 for name in ("time first", "two keys swapped", "one more space", "start token doubled"):

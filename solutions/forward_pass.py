@@ -669,6 +669,10 @@ autograder.check("forward-limits")
 # far the two drift apart is easily measured: the next cell runs your blocks in both.
 
 # %% tags=["chart"]
+drifted = autograder.guess("How far off is the worst logit after 12 blocks of float32?")
+drifted
+
+# %% tags=["chart"]
 in_32 = weights.wte[token_ids] + weights.wpe[: len(token_ids)]
 in_64 = in_32.astype(np.float64)
 drift = []
@@ -678,7 +682,7 @@ for block in weights.blocks:
     drift.append(abs(in_32 - in_64).max())
 print("largest difference after each block:", *(f"{d:.0e}" for d in drift))
 logits = [layer_norm(x, weights.ln_f.weight, weights.ln_f.bias) @ weights.wte.T for x in (in_32, in_64)]
-print(f"largest difference of a logit: {abs(logits[0] - logits[1]).max():.0e}")
+drifted.beside(abs(logits[0] - logits[1]).max())
 
 # %% [markdown]
 # <details><summary>What you should see</summary>

@@ -40,6 +40,7 @@ from safetensors.numpy import save_file
 
 import autograder
 from autograder.toolkit import reuse_charts
+from autograder.toolkit.passage import PASSAGE
 from autograder.toolkit.work import bytes_held, counting
 
 weights = autograder.load_model()
@@ -720,11 +721,11 @@ reuse_charts.break_even_chart(counts, work_in_all, **look)
 #
 # ## Show a friend
 #
-# Twenty users, one system prompt, one saved prefix. Every line is a request, served while you watch, and then once more
-# from scratch, to see what was saved.
+# Twenty actors forget the end of a line, and the prompter whispers: one system prompt, one saved prefix. Each is served
+# while you watch, and then once more from scratch, to see what was saved.
 
 # %% tags=["chart"]
-saves = autograder.guess("Twenty users: how many times shorter is their total wait?", unit="times")
+saves = autograder.guess("Twenty requests: how many times shorter is their total wait?", unit="times")
 saves
 
 # %% tags=["chart"]
@@ -738,18 +739,18 @@ def answer(question_ids):
 
 
 # %% tags=["chart"]
-def twenty_users():
-    for user in range(1, 21):
-        ids = tokenizer.encode(f"ACTOR {user}:\nWhat is my next line?\nPROMPTER:\n")
+def twenty_requests():
+    for line in PASSAGE.splitlines()[1:21]:
+        ids = tokenizer.encode(line.rsplit(maxsplit=2)[0])
         ways = {"reused": lambda q=ids: answer(q), "scratch": lambda q=ids: from_scratch(system_ids + q, weights)}
         times = autograder.timing.compare(ways, repeats=1)
         token = tokenizer.tokens([answer(ids).argmax()])[0]
-        row = {"user": user, "next token": token, "tokens": len(system_ids) + len(ids), "computed": len(ids)}
+        row = {"says": tokenizer.decode(ids), "next": token, "tokens": len(system_ids) + len(ids), "computed": len(ids)}
         yield {**row, **{f"ms {way}": 1e3 * times[way].median for way in ways}}
 
 
 told = "{computed} of {tokens} tokens were computed, in {ms reused} ms; from scratch it takes {ms scratch} ms."
-rows = autograder.live_table(twenty_users(), told)
+rows = autograder.live_table(twenty_requests(), told)
 
 # %% tags=["chart"]
 reused, scratch = (sum(row[f"ms {way}"] for row in rows) for way in ("reused", "scratch"))

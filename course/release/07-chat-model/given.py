@@ -703,8 +703,8 @@ class BlockStore:
         A block that is there already stays as it is. For a new one, a full store evicts the leaf used least
         recently, and keeps nothing of it. The prompt's own blocks are never evicted: where all others are gone, the
         rest of the prompt is not kept. Where a Block with other ids, or after another one, has the key, either of
-        the two is kept; if it is the old one, what comes after could never be found. In the end, the prompt's
-        blocks count as used.
+        the two is kept; if it is the old one, stop: what comes after it could never be found. In the end, the
+        prompt's blocks count as used.
         """
         size, run = self.block_size, self._run(token_ids, context)
         for i, key in enumerate(self.key(token_ids, size, context)):
