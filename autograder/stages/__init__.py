@@ -46,7 +46,7 @@ STAGES = (
         version=8,
     ),
     Stage("kv-cache", 2, "The KV cache", ("LayerCache", "ModelCache", "attend", "kv_cache_bytes"), version=5),
-    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=9),
+    Stage("prefill-decode", 3, "Prefill and decode", ("prefill", "decode_step", "generate"), version=10),
     Stage(
         "save-and-reuse",
         4,
@@ -73,7 +73,7 @@ STAGES = (
         7,
         "The same cache in a real chat model",
         ("rms_norm", "rotate", "grouped_attend", "swiglu", "advance_llama", "render_chatml", "Chat"),
-        version=13,
+        version=14,
     ),
 )
 

@@ -213,7 +213,7 @@ def again(student, cases):
             own.EACH_NOT_CALLED,
             prop="each is called with each new id.",
         )
-    (one_id, for_one, _), (_, work, noted) = (
+    (one_id, for_one, of_one), (_, work, noted) = (
         student.counted_method(
             begin(student, talk.model, True), "send", turn.text, n_new, NotesWork(), n_layer=talk.model.config.n_layer
         )
@@ -223,6 +223,9 @@ def again(student, cases):
     if noted and work is not None and noted[-1] == work != for_one:
         raise Failure("A step was run before the call.", prop="each is called with an id as soon as it is known.")
     expect_ids(one_id, turn.new_ids[:1], "a turn with n_new=1")
+    if len(of_one) != 1:
+        detail = f"In a turn with n_new=1, each was called {count(len(of_one), 'time')}."
+        raise Failure(detail, own.EACH_NOT_CALLED, prop="each is called with each new id.")
     for reuse, prop in (
         (True, "Of a prompt whose ids are all known, one is computed."),
         (False, "After reuse was changed to False, nothing is reused."),

@@ -46,6 +46,13 @@ def generate_ids(student, cases):
             raise Failure(f"{fault} {PARTS_WRONG}")
         kept = right[0] and not right[1]  # the same request, right at first
         raise Failure(fault, own.GENERATE_STATE_KEPT if kept else _loop_bug(requests[1:4], answers[1:4]))
+    first, *_, other, _ = requests
+    weights = student.keep(first.model)
+    student.ids(NAME, first.prompt, first.n_new, weights)
+    student.replace(weights)  # with the next, which has its id()
+    ids = student.ids(NAME, other.prompt, other.n_new, student.keep(other.model))
+    if not other.is_right(ids):
+        raise Failure(f"{other.fault(NAME, ids)} Another model of this shape, which is gone, was asked before.")
 
 
 def _draw_requests(cases: Cases) -> list[Request]:

@@ -408,7 +408,7 @@ WRONG = [
     return logits""", loses=("prefill-logits", "prefill-in-chunks", "decode-every-step")),
     wrong("table-remembered-by-id", "wte is kept by the id() of the weights.", "advance", "def advance(",
           "tables = {}\n\n\ndef advance(", "weights.wte[np", "tables.setdefault(id(weights), weights.wte)[np",
-          loses=("prefill-logits",)),
+          loses=("prefill-logits", "generate-ids")),
     wrong("empty-accepted", "An empty prompt gives zeros.", "prefill",
           'raise ValueError("prefill needs at least one token id")',
           "return np.zeros(weights.config.n_vocab, np.float32)", loses=LIMIT),
@@ -453,6 +453,13 @@ WRONG = [
     wrong("prompt-run-twice", "The prompt is run once for the logits and once for the cache.", "generate", PREFILL,
           "logits = forward(prompt_ids, weights)[-1]\n    prefill(prompt_ids, weights, cache)", loses=WORK,
           bug="generate-prompt-run-twice"),
+    wrong("prompt-remembered-by-id", "Caches are kept by the prompt and the id() of the weights.", "generate",
+          "def generate(", "prefilled = {}\n\n\ndef generate(", NEW_CACHE, "", PREFILL,
+          """key = id(weights), *prompt_ids
+    if key not in prefilled:
+        cache = ModelCache(weights.config.n_layer)
+        prefilled[key] = cache, prefill(prompt_ids, weights, cache)
+    cache, logits = prefilled[key][0].clone(), prefilled[key][1]""", loses=("generate-ids",)),
     wrong("prompt-run-again-every-16", "Every 16 ids, all tokens so far are run again on a new cache.", "generate",
           NEXT, """if len(new_ids) % 16 == 0:
                 cache = ModelCache(weights.config.n_layer)
