@@ -405,7 +405,7 @@ WRONG = [
     for block, layer_cache in {LAYERS}:
 """, LAST_LINE, LAST_LINE.replace("return", "logits =") + """
     passes[key] = logits, [(c.keys[:, position:].copy(), c.values[:, position:].copy()) for c in cache.layers]
-    return logits""", loses=("prefill-logits", "prefill-in-chunks", "decode-every-step")),
+    return logits""", loses=("generate-ids", "prefill-logits", "prefill-in-chunks", "decode-every-step")),
     wrong("table-remembered-by-id", "wte is kept by the id() of the weights.", "advance", "def advance(",
           "tables = {}\n\n\ndef advance(", "weights.wte[np", "tables.setdefault(id(weights), weights.wte)[np",
           loses=("prefill-logits", "generate-ids")),
