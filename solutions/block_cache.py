@@ -22,7 +22,8 @@
 # **Time.** About five hours. This stage is optional: it goes further than the five before.
 #
 # **What you should know.** Saving and reusing a prefix (stage 4), and how reuse fails (stage 5). What they built is in
-# `given.py`. `autograder.glossary("tenant")` explains a term. Before most charts there is a guess: enter yours first.
+# `given.py`. `autograder.glossary("tenant")` explains a term, `autograder.glossary()` all.
+# Before most charts there is a guess: enter yours first.
 
 # %% setup="imports"
 import hashlib

@@ -22,7 +22,7 @@
 # **Time.** About five hours. This stage is optional.
 #
 # **What you should know.** Stages 2 to 5. What they built is in `given.py`. `autograder.glossary("ChatML")` explains a
-# term.
+# term, `autograder.glossary()` all.
 #
 # **The model.** Sections 1 and 2, the class `Chat` in section 3, and all checks work on a small random model. From
 # "Eight turns" on, the real one is used. Fetch it once, in a terminal:

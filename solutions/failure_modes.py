@@ -23,7 +23,7 @@
 # of a miss, a chat template and a prompt that reuse well, and the key under which a saved cache may be found.
 #
 # **Time:** about 5 hours. **You should know:** stages 3 and 4 (prefill, decode, saving and reusing a cache). What
-# they built is in `given.py`. `autograder.glossary("tenant")` explains a term.
+# they built is in `given.py`. `autograder.glossary("tenant")` explains a term, `autograder.glossary()` all.
 
 # %% setup="imports"
 import hashlib
@@ -204,7 +204,7 @@ for name, label in (("positions reset", "starts again at 0"), ("positions shifte
 
 # %% tags=["chart"]
 first_wrong = autograder.guess(
-    "Without a clone, which of the three answers is the first wrong one?", choices=["A", "B", "the second A", "none"]
+    "Without a clone, which of the three answers is wrong first?", choices=["A", "B", "the second A", "none"]
 )
 first_wrong
 

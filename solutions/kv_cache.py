@@ -22,7 +22,8 @@
 # **Time.** About three hours.
 #
 # **What you should know.** Stage 1: queries, keys and values, heads, the causal mask. The functions you wrote there
-# are in `given.py`, solved, so nothing depends on how far you got. `autograder.glossary("clone")` explains a term.
+# are in `given.py`, solved, so nothing depends on how far you got. `autograder.glossary("clone")` explains a term,
+# `autograder.glossary()` all.
 #
 # **How to work.** As before. In a class there are several places with `# YOUR CODE HERE`, one in each method.
 

@@ -23,7 +23,7 @@
 #
 # **What you should know.** Stage 1: the block, positions, logits. Stage 2: what a `LayerCache` holds, and that
 # `attend` takes its queries to be the *last* cached positions. Both stages are here, solved, in `given.py`, so it does
-# not matter how far you got with them. `autograder.glossary("chunk")` explains a term.
+# not matter how far you got with them. `autograder.glossary("chunk")` explains a term, `autograder.glossary()` all.
 #
 # **How to work.** As before.
 
@@ -310,8 +310,8 @@ def decode_step(token_id, position, weights, cache):
     """One pass over a single token, which stands at `position`; the logits [n_vocab] of the token after it.
 
     cache: a ModelCache with the tokens before it; each of its layers grows by one position.
-    ValueError when the position does not lie in 0 to n_ctx - 1, or the id not in 0 to n_vocab - 1; the cache is then
-    as it was.
+    ValueError when the position does not lie in 0 to n_ctx - 1, or the id not in 0 to n_vocab - 1; the cache
+    is then as it was.
     """
     ### BEGIN SOLUTION
     return advance([token_id], position, weights, cache)

@@ -23,7 +23,8 @@
 # **Time.** About five hours.
 #
 # **What you should know.** The KV cache (stage 2), and prefill and decode (stage 3). You need not have finished them:
-# `given.py`, beside this notebook, holds their functions. `autograder.glossary("prefix")` explains a term.
+# `given.py`, beside this notebook, holds their functions. `autograder.glossary("prefix")` explains a term,
+# `autograder.glossary()` all.
 #
 # **How to work.** As before.
 
@@ -745,7 +746,7 @@ def twenty_requests():
         ways = {"reused": lambda q=ids: answer(q), "scratch": lambda q=ids: from_scratch(system_ids + q, weights)}
         times = autograder.timing.compare(ways, repeats=1)
         token = tokenizer.tokens([answer(ids).argmax()])[0]
-        row = {"says": tokenizer.decode(ids), "next": token, "tokens": len(system_ids) + len(ids), "computed": len(ids)}
+        row = {"says": tokenizer.decode(ids), "next": token, "tokens": len(system_ids + ids), "computed": len(ids)}
         yield {**row, **{f"ms {way}": 1e3 * times[way].median for way in ways}}
 
 

@@ -261,8 +261,8 @@ def decode_step(token_id, position, weights, cache):
     """One pass over a single token, which stands at `position`; the logits [n_vocab] of the token after it.
 
     cache: a ModelCache with the tokens before it; each of its layers grows by one position.
-    ValueError when the position does not lie in 0 to n_ctx - 1, or the id not in 0 to n_vocab - 1; the cache is then
-    as it was.
+    ValueError when the position does not lie in 0 to n_ctx - 1, or the id not in 0 to n_vocab - 1; the cache
+    is then as it was.
     """
     return advance([token_id], position, weights, cache)
 
