@@ -11,14 +11,14 @@ from autograder.judge.requests import Answer, Request, draw_request, lively
 from autograder.judge.student import Student, StudentError
 from autograder.stages.forward_pass.bugs import PROMPT_RETURNED
 from autograder.stages.prefill_decode import bugs as own
-from autograder.stages.prefill_decode.shared import cached, expect_logits, expect_rows
+from autograder.stages.prefill_decode.shared import cached, expect_logits
 
 
 @check("What fits into n_ctx works, what does not is an error", points=1)
 def decode_context_limit(student, cases):
     """Every position up to n_ctx - 1 can be used, so generate works while prompt + n_new - 1 <= n_ctx; one more token,
-    an empty prompt, a negative position or an id outside the vocabulary is a ValueError or an IndexError, and leaves
-    the cache as it was."""
+    an empty prompt, a negative position or an id outside the vocabulary is a ValueError or an IndexError, and
+    gets no row in the cache."""
     model = cases.odd[1]
     n_ctx = model.config.n_ctx
     ids = cases.ids(model, n_ctx + 2)
@@ -80,12 +80,17 @@ def _expect_errors_past_the_end(student: Student, model: JudgeModel, ids: list[i
 
 
 def _expect_refused(student: Student, model: JudgeModel, ids: list[int], n_past: int, what: str, name: str, *args):
-    """Pass when a call on the first n_past of ids is an error, and leaves the cache as it was."""
-    ids = ids[: model.config.n_ctx]
-    cache = cached(student, model, ids, n_past)
+    """Pass when a call on the first n_past of ids is an error, and not all of its tokens have rows then.
+
+    A pass over one token after the other has appended those before the one that it refuses.
+    """
+    cache = cached(student, model, ids[: model.config.n_ctx], n_past)
     student.expect_error(name, *args, model, cache, what=what)
-    if n_past:  # what an empty cache is like is the student's affair
-        expect_rows(student, cache, model, ids[:n_past], n_past, f"after {what}, which was refused")
+    n_new = len(args[0]) if name == "prefill" else 1
+    counts = [student.length(layer) for layer in student.layers(cache, model.config.n_layer)]
+    if max(counts) > n_past + max(n_new - 1, 0):
+        had = f"The cache has {max(counts)} rows after {what}, which was refused; it had {n_past} before."
+        raise Failure(f"{had} A token that is refused gets no row: raise the error before anything is appended.")
 
 
 def _expect_errors_of_ids_and_positions(student: Student, model: JudgeModel, ids: list[int]) -> None:

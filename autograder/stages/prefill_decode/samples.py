@@ -67,10 +67,8 @@ def decode_step(token_id, position, weights, cache):
 STEPS_PREFILL = '''
 def prefill(prompt_ids, weights, cache):
     """By decode steps: slower, and right."""
-    if not 1 <= len(prompt_ids) <= weights.config.n_ctx - len(cache):
-        raise ValueError("empty prompt, or too long")
-    if not {*prompt_ids} <= {*range(weights.config.n_vocab)}:
-        raise IndexError("an id outside the vocabulary")
+    if not prompt_ids:
+        raise ValueError("empty prompt")
     for token_id in prompt_ids:
         print("prefill", len(cache))
         logits = decode_step(token_id, len(cache), weights, cache)

@@ -101,8 +101,6 @@ def _fits_half_precision(rows: np.ndarray) -> bool:
 def wrong_runs(model: JudgeModel, ids: Sequence[int], n_past: int) -> Iterator[tuple[Bug, Callable[[], Run]]]:
     """The passes over ids[n_past:] that people get wrong; the past is right, or made by the same mistake."""
     reference, new, n_new = model.reference, list(ids[n_past:]), len(ids) - n_past
-    if not new:  # a call that was refused
-        return
     past = part_of_rows(reference.run(ids).kv, 0, n_past) if n_past else None
     yield from wrong_positions(reference, new, past)
     for bug, start in ((own.ROWS_NOT_IN_THE_CACHE, 0), (bugs.CACHED_ROWS_IGNORED, n_past)) if n_past else ():

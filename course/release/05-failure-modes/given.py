@@ -253,7 +253,7 @@ def prefill(prompt_ids, weights, cache):
     """One pass over the prompt, or the next chunk of it, which continues at position len(cache).
 
     prompt_ids: a list of at least one id, else ValueError; ValueError as well when it does not fit into n_ctx, or
-    when an id does not lie in 0 to n_vocab - 1. The cache is then as it was.
+    when an id does not lie in 0 to n_vocab - 1. A token that is refused gets no row.
     cache: a ModelCache; each of its layers grows by len(prompt_ids) positions.
     Returns the logits [n_vocab] after the last token.
     """
@@ -266,8 +266,8 @@ def decode_step(token_id, position, weights, cache):
     """One pass over a single token, which stands at `position`; the logits [n_vocab] of the token after it.
 
     cache: a ModelCache with the tokens before it; each of its layers grows by one position.
-    ValueError when the position does not lie in 0 to n_ctx - 1, or the id not in 0 to n_vocab - 1; the cache
-    is then as it was.
+    ValueError when the position does not lie in 0 to n_ctx - 1, or the id not in 0 to n_vocab - 1; the token
+    then gets no row.
     """
     return advance([token_id], position, weights, cache)
 
