@@ -96,8 +96,8 @@ def test_once(work: Work, hint: int) -> int:
     passed, total = sum(result.passed for result in graded), len(graded)
     most = sum(result.points for result in graded)
     print(f"\n{work.stage.name}: {passed} / {total} checks, {outcome.score:g} / {most:g} points", flush=True)
-    missing = [result.title for result in graded if not result.passed]
-    print(f"missing: {'; '.join(missing)}" if missing else "complete", flush=True)
+    missing = "; ".join(result.title for result in graded if not result.passed) if passed else "every check"
+    print(f"missing: {missing}" if missing else "complete", flush=True)
     return 0 if passed == total else EXIT_FAILED
 
 

@@ -34,7 +34,7 @@ RELEASE = ROOT / "course" / "release"  # as students get it
 def test_a_stage_may_be_named_by_its_number(student):
     result = autograder("test", "--stage", "4", cwd=student({}).parent)
     assert "save-and-reuse, " not in result.stderr
-    assert result.stdout.strip().splitlines()[-1].startswith("missing: ")
+    assert result.stdout.strip().splitlines()[-1] == "missing: every check"
 
 
 def test_in_the_folder_above_all_stages_are_checked_and_the_complete_ones_counted(tmp_path):
@@ -95,6 +95,7 @@ def test_the_checks_say_what_is_wrong_in_a_notebook(student):
     assert re.findall(r"^FAILED +0 / [\d.]+  (.+)$", result.stdout, re.MULTILINE) == [check.title for check in lost]
     left = MOST - sum(check.points for check in lost)
     assert f"{len(CHECKS) - len(lost)} / {len(CHECKS)} checks, {left} / {MOST} points" in result.stdout
+    assert result.stdout.splitlines()[-1] == "missing: " + "; ".join(check.title for check in lost)
 
 
 def test_a_hint_is_what_was_seen_then_where_to_look_then_the_cause(student):
