@@ -41,7 +41,7 @@ class Wrong:
     changes: (mark of the solution cell, text there, text instead), each text found exactly once.
     loses: the ids of exactly those checks that fail.
     bug: the key of the bug that failed checks name; None where they name none.
-    also: checks that it loses too on some inputs, where its error is about as large as the tolerance.
+    also: checks that it loses too in some runs: its error is about the tolerance, or two objects have one id().
     follows: keys of other bugs, which later checks name for what follows from it.
     """
 

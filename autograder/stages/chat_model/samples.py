@@ -359,7 +359,7 @@ WRONG = [
     Wrong("table-remembered-by-id", "wte is kept by the id() of the weights",
           (("advance-llama", "def advance_llama(", "tables = {}\n\n\ndef advance_llama("),
            ("advance-llama", "x = weights.wte[np", "x = tables.setdefault(id(weights), weights.wte)[np")),
-          ("llama-recompute",)),
+          ("llama-recompute",), also=("chat-reuse",)),
     wrong("layers-of-smollm2", "the real model's number of layers", "advance-llama",
           "zip(weights.blocks, cache.layers, strict=True)", "zip(weights.blocks[:30], cache.layers)",
           "llama-recompute"),
