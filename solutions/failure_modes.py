@@ -911,6 +911,12 @@ autograder.check("canonical-tools")
 print(build_prompt("Be brief.", [{"name": "find_scene"}], steps[0], now="It is 9:31.", notes=["It rains."]))
 
 # %% tags=["chart"]
+note_fewer = autograder.guess(
+    "In the system block, the newest note costs how many times as much as at the end?", unit="times"
+)
+note_fewer
+
+# %% tags=["chart"]
 system = f"{head}\n{rest}"
 last = [tokenizer.encode(build_prompt(system, [], said, notes=[recall(said[-1])])) for said in steps]
 ways = {
@@ -918,9 +924,12 @@ ways = {
     "newest note, last": last,
     "first note, in the system block": by_first,
 }
+
+# %% tags=["chart"]
 computed = {name: sum(n - common for common, n in shared_by_step(prompts)) for name, prompts in ways.items()}
 title = "Where the note stands decides the cost"
-autograder.charts.bar_chart(computed, label="computed in steps 2 to 6", unit="tokens", title=title)
+autograder.charts.bar_chart(computed, label="computed in steps 2 to 6", unit="tokens", title=title).show()
+note_fewer.beside(computed["newest note, in the system block"] / computed["newest note, last"])
 
 # %% tags=["chart"]
 note_cost = cost(by_newest[-1], saved_entry(by_newest[-1][:314]))

@@ -693,6 +693,10 @@ pays_from.beside(reuse_charts.crossing(counts, *in_all.values()))
 # The next cell counts them: `counting` puts a counter around `advance`, `prefill` and `decode_step` while your
 # functions run.
 
+# %% tags=["chart"]
+fewer_from = autograder.guess("From how many requests on does the saved prefix run fewer tokens?", unit="requests")
+fewer_from
+
 
 # %% tags=["chart"]
 def tokens_of_work(job, n):
@@ -704,7 +708,8 @@ def tokens_of_work(job, n):
 work_in_all = {label: [tokens_of_work(job, n) for n in counts] for label, job in jobs.items()}
 title = f"Tokens run: prefix of 200 tokens, suffixes of {n_suffix}"
 look = {"y_label": "total work", "y_unit": "tokens", "title": title, "model": timed}
-reuse_charts.break_even_chart(counts, work_in_all, **look)
+reuse_charts.break_even_chart(counts, work_in_all, **look).show()
+fewer_from.beside(min(n for n, *work in zip(counts, *work_in_all.values(), strict=True) if work[0] > work[1]))
 
 # %% [markdown]
 # <details><summary>What you should see</summary>
@@ -929,6 +934,10 @@ less_memory.beside(held["a clone"] / held["a shared prefix"])
 # And the time. The last bar is `copy.deepcopy`, which users of other libraries call before each reuse, because there a
 # call writes into the cache that it is given.
 
+# %% tags=["chart"]
+deepcopy_slower = autograder.guess("copy.deepcopy takes how many times as long as your clone?", unit="times")
+deepcopy_slower
+
 
 # %% tags=["chart"]
 def token_by_token(saved, prefix_len, suffix_ids, weights):
@@ -946,9 +955,12 @@ ways = {
     "the clone alone": long_prefix.clone,
     "copy.deepcopy, as others do": lambda: copy.deepcopy(long_prefix),
 }
+
+# %% tags=["chart"]
 title, note = "Where a reuse spends its time", f"A prefix of 400 tokens and a suffix of {n_suffix}."
 times = dict(autograder.timing.compare(ways, repeats=9))
-autograder.charts.bar_chart(times, label="time of a request", title=title, note=note, model=timed)
+autograder.charts.bar_chart(times, label="time of a request", title=title, note=note, model=timed).show()
+deepcopy_slower.beside(times["copy.deepcopy, as others do"].median / times["the clone alone"].median)
 
 # %% [markdown]
 # Serving engines go one step further. They cut every cache into **blocks** of, say, 16 tokens, and a request holds a
