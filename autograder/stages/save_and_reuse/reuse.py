@@ -59,8 +59,7 @@ def _prompt_lengths(cases: Cases) -> Iterator[tuple[JudgeModel, list[tuple[int, 
     yield large, [(1, 1), (large.config.n_ctx // 2, 7)]
     # Blocks of 16 to 128: full before the suffix, filled by it, one row past them. Chunks of the suffix: 64 is full
     # ones of 16 to 64; 40 of 5, 8 and 10, and not of 16 or 32; 257 has one token past those of 8 to 256.
-    yield cases.long, [(64, 64), (128, 3), (129, 40)]
-    yield cases.far, [(20, 257)]
+    yield cases.far, [(64, 64), (128, 3), (129, 40), (20, 257)]
     yield cases.trained, [(5, 2)]
 
 
