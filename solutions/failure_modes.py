@@ -173,7 +173,7 @@ position_off.beside(position_errors["starts at 201"].max())
 
 
 # %% tags=["chart"]
-MODEL = None
+MODEL = None  # or "gpt2"
 writer, words = autograder.load_both(MODEL)
 begin, more = words.encode(PASSAGE[:500]), words.encode(PASSAGE[500:520])
 
