@@ -27,7 +27,9 @@ class FeedbackExporter(HTMLExporter):
         own.FeedbackExporter.extra_template_basedirs = [str(Path(__file__).resolve().parent)]
         own.FeedbackExporter.extra_template_paths = [
             str(_NBGRADERS / "templates"),
+            # Bootstrap's styles, in nbgrader 0.9.6 and in 0.9.5, the last for Python 3.10
             str(_NBGRADERS / "static" / "node_modules" / "bootstrap" / "dist" / "css"),
+            str(_NBGRADERS / "static" / "components" / "bootstrap" / "css"),
         ]
         merged = Config(config or {})
         merged.merge(own)
