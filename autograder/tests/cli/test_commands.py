@@ -118,7 +118,7 @@ def test_doctor_says_how_to_fix_what_is_missing(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "pip install 'watchfiles>=0.21'" in result.stdout
-    assert "pip install 'numpy>=1.24'" in result.stdout
+    assert "pip install 'numpy>=1.25'" in result.stdout
     assert "2 to fix." in result.stdout
 
 
