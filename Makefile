@@ -10,16 +10,19 @@ BENCH := $(VENV)/.installed-bench
 CLUSTER := $(VENV)/.installed-cluster
 BROWSER := $(VENV)/.installed-browser
 CHAT := $(VENV)/.installed-chat
+LOWEST := $(VENV)/lowest
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python3.10 python
 TORCH :=
 LAB :=
 SAME :=
 STAGES :=
 PARTS :=
+TESTS := -n auto --dist loadfile --no-loadscope-reorder \
+  $(foreach other,browser peers smollm2,--ignore=autograder/tests/$(other))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lab bench bench-figures bench-class build versions mutants lint report-picture test-peers test-browser test-chat clean
+.PHONY: help demo test lab bench bench-figures bench-class build versions mutants lint report-picture test-lowest test-peers test-browser test-chat clean
 
 help:
 	@echo '  make demo        grade a sample class with nbgrader and show the scores'
@@ -34,6 +37,7 @@ help:
 	@echo '  make mutants     grade every one-step change of the solutions; list those that lose no check or get a wrong name or hint'
 	@echo '  make versions    record that the code that decides scores is that of the stages'\'' version numbers'
 	@echo '  make lint        check style and formatting'
+	@echo '  make test-lowest  run the tests with the oldest libraries that pyproject.toml allows'
 	@echo '  make test-peers  compare with transformers on PyTorch (installs both)'
 	@echo '  make test-chat   download the chat model by pip, 93 MB, and test with it'
 	@echo '  make test-browser  test the pages in headless Chromium, which has to be installed'
@@ -43,7 +47,10 @@ demo: $(INSTALLED)
 	@$(PY) -m autograder demo
 
 test: $(INSTALLED)
-	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore=autograder/tests/browser --ignore=autograder/tests/peers --ignore=autograder/tests/smollm2
+	@OPENBLAS_NUM_THREADS=1 $(PY) -m pytest $(TESTS)
+
+test-lowest: $(LOWEST)/.installed
+	@OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest $(TESTS)
 
 lab: $(INSTALLED)
 	@$(PY) -m autograder release $(STAGES) --output lab
@@ -142,6 +149,14 @@ $(CLUSTER): pyproject.toml $(INSTALLED)
 $(BROWSER): pyproject.toml $(INSTALLED)
 	@$(PY) -m pip install --quiet -e '.[test,browser]'
 	@if command -v npm >/dev/null; then npm install --silent --prefix $(VENV)/proxy configurable-http-proxy; fi
+	@touch $@
+
+# uv can choose the oldest versions, which pip cannot.
+$(LOWEST)/.installed: pyproject.toml $(INSTALLED)
+	@rm -rf $(LOWEST)
+	@$(PY) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install --quiet uv
+	@$(LOWEST)/bin/python -m uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[test]'
 	@touch $@
 
 $(CHAT): pyproject.toml $(INSTALLED)
