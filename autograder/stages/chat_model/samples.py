@@ -487,7 +487,7 @@ WRONG = [
           "self.tokenizer.decode(new_ids)}", "self.tokenizer.decode(new_ids).strip()}", *_CHAT),
     wrong("nothing-left", "all ids of a known prompt are reused", "chat", "min(common, len(prompt_ids) - 1)", "common",
           "chat-reuse", bug="chat-nothing-left"),
-    wrong("minutes", "the time as a ratio", "chat", "time.perf_counter() - begin", "1e9 + begin", "chat-log"),
+    wrong("moment", "the clock's time, not the time taken", "chat", "time.perf_counter() - begin", "begin", "chat-log"),
     wrong("refused-stays", "a refused message stays", "chat",
           'messages = [*self.messages, {"role": "user", "content": text}]',
           'self.messages.append({"role": "user", "content": text})\n        messages = self.messages', "chat-reuse",
